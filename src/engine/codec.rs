@@ -1,0 +1,411 @@
+//! Cedar policies in a compact form that is decoded without a parser.
+//!
+//! Cedar's text costs a parser run in every short-lived process; its own binary form needs
+//! `protoc` where we are built. This is its public syntax tree (`cedar_policy::pst`), node by node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cedar_policy::pst::{self, EntityOrSlot};
+use serde::{Deserialize, Serialize};
+
+/// A policy that the codec cannot carry, or bytes that are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecError(pub String);
+
+/// The scope and the clauses of one static policy, without its id and annotations.
+#[derive(Debug, Serialize, Deserialize)]
+struct Encoded {
+    forbid: bool,
+    principal: Scope,
+    action: ActionScope,
+    resource: Scope,
+    clauses: Vec<(bool, Node)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Scope {
+    Any,
+    Eq(Uid),
+    In(Uid),
+    Is(String),
+    IsIn(String, Uid),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum ActionScope {
+    Any,
+    Eq(Uid),
+    In(Vec<Uid>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Uid(String, String);
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Node {
+    Bool(bool),
+    Long(i64),
+    Text(String),
+    Uid(Uid),
+    Var(u8),
+    Unary(u8, Box<Node>),
+    Binary(u8, Box<Node>, Box<Node>),
+    Get(Box<Node>, String),
+    Has(Box<Node>, Vec<String>),
+    /// `None` is the wildcard.
+    Like(Box<Node>, Vec<Option<char>>),
+    Is(Box<Node>, String, Option<Box<Node>>),
+    If(Box<Node>, Box<Node>, Box<Node>),
+    Set(Vec<Node>),
+    Record(Vec<(String, Node)>),
+}
+
+const VARS: [pst::Var; 4] = [
+    pst::Var::Principal,
+    pst::Var::Action,
+    pst::Var::Resource,
+    pst::Var::Context,
+];
+
+const UNARY: [pst::UnaryOp; 18] = [
+    pst::UnaryOp::Not,
+    pst::UnaryOp::Neg,
+    pst::UnaryOp::IsEmpty,
+    pst::UnaryOp::Datetime,
+    pst::UnaryOp::Decimal,
+    pst::UnaryOp::Duration,
+    pst::UnaryOp::Ip,
+    pst::UnaryOp::IsIPv4,
+    pst::UnaryOp::IsIPV6,
+    pst::UnaryOp::IsLoopback,
+    pst::UnaryOp::IsMulticast,
+    pst::UnaryOp::ToDate,
+    pst::UnaryOp::ToTime,
+    pst::UnaryOp::ToMilliseconds,
+    pst::UnaryOp::ToSeconds,
+    pst::UnaryOp::ToMinutes,
+    pst::UnaryOp::ToHours,
+    pst::UnaryOp::ToDays,
+];
+
+const BINARY: [pst::BinaryOp; 24] = [
+    pst::BinaryOp::Eq,
+    pst::BinaryOp::NotEq,
+    pst::BinaryOp::Less,
+    pst::BinaryOp::LessEq,
+    pst::BinaryOp::Greater,
+    pst::BinaryOp::GreaterEq,
+    pst::BinaryOp::And,
+    pst::BinaryOp::Or,
+    pst::BinaryOp::Add,
+    pst::BinaryOp::Sub,
+    pst::BinaryOp::Mul,
+    pst::BinaryOp::In,
+    pst::BinaryOp::Contains,
+    pst::BinaryOp::ContainsAll,
+    pst::BinaryOp::ContainsAny,
+    pst::BinaryOp::GetTag,
+    pst::BinaryOp::HasTag,
+    pst::BinaryOp::IsInRange,
+    pst::BinaryOp::Offset,
+    pst::BinaryOp::DurationSince,
+    pst::BinaryOp::DecimalLessThan,
+    pst::BinaryOp::DecimalLessEq,
+    pst::BinaryOp::DecimalGreater,
+    pst::BinaryOp::DecimalGreaterEq,
+];
+
+/// The bytes of a static policy.
+///
+/// # Errors
+/// If the policy has slots or a kind of expression that this version does not know.
+pub fn encode(policy: &pst::Template) -> Result<Vec<u8>, CodecError> {
+    let encoded = Encoded {
+        forbid: policy.effect == pst::Effect::Forbid,
+        principal: match &policy.principal {
+            pst::PrincipalConstraint::Any => Scope::Any,
+            pst::PrincipalConstraint::Eq(e) => Scope::Eq(slotless(e)?),
+            pst::PrincipalConstraint::In(e) => Scope::In(slotless(e)?),
+            pst::PrincipalConstraint::Is(t) => Scope::Is(type_name(t)),
+            pst::PrincipalConstraint::IsIn(t, e) => Scope::IsIn(type_name(t), slotless(e)?),
+        },
+        action: match &policy.action {
+            pst::ActionConstraint::Any => ActionScope::Any,
+            pst::ActionConstraint::Eq(e) => ActionScope::Eq(uid(e)),
+            pst::ActionConstraint::In(all) => ActionScope::In(all.iter().map(uid).collect()),
+        },
+        resource: match &policy.resource {
+            pst::ResourceConstraint::Any => Scope::Any,
+            pst::ResourceConstraint::Eq(e) => Scope::Eq(slotless(e)?),
+            pst::ResourceConstraint::In(e) => Scope::In(slotless(e)?),
+            pst::ResourceConstraint::Is(t) => Scope::Is(type_name(t)),
+            pst::ResourceConstraint::IsIn(t, e) => Scope::IsIn(type_name(t), slotless(e)?),
+        },
+        clauses: policy
+            .clauses()
+            .iter()
+            .map(|clause| match clause {
+                pst::Clause::When(expr) => Ok((true, node(expr)?)),
+                pst::Clause::Unless(expr) => Ok((false, node(expr)?)),
+            })
+            .collect::<Result<_, CodecError>>()?,
+    };
+    postcard::to_stdvec(&encoded).map_err(|error| CodecError(error.to_string()))
+}
+
+/// The policy of those bytes, under that id.
+///
+/// # Errors
+/// If the bytes are not what [`encode`] made.
+pub fn decode(bytes: &[u8], id: &str) -> Result<cedar_policy::Policy, CodecError> {
+    let encoded: Encoded =
+        postcard::from_bytes(bytes).map_err(|error| CodecError(error.to_string()))?;
+    let effect = if encoded.forbid {
+        pst::Effect::Forbid
+    } else {
+        pst::Effect::Permit
+    };
+    let principal = match encoded.principal {
+        Scope::Any => pst::PrincipalConstraint::Any,
+        Scope::Eq(e) => pst::PrincipalConstraint::Eq(entity(e)?),
+        Scope::In(e) => pst::PrincipalConstraint::In(entity(e)?),
+        Scope::Is(t) => pst::PrincipalConstraint::Is(type_of(&t)?),
+        Scope::IsIn(t, e) => pst::PrincipalConstraint::IsIn(type_of(&t)?, entity(e)?),
+    };
+    let action = match encoded.action {
+        ActionScope::Any => pst::ActionConstraint::Any,
+        ActionScope::Eq(e) => pst::ActionConstraint::Eq(uid_of(e)?),
+        ActionScope::In(all) => pst::ActionConstraint::In(
+            all.into_iter()
+                .map(uid_of)
+                .collect::<Result<_, CodecError>>()?,
+        ),
+    };
+    let resource = match encoded.resource {
+        Scope::Any => pst::ResourceConstraint::Any,
+        Scope::Eq(e) => pst::ResourceConstraint::Eq(entity(e)?),
+        Scope::In(e) => pst::ResourceConstraint::In(entity(e)?),
+        Scope::Is(t) => pst::ResourceConstraint::Is(type_of(&t)?),
+        Scope::IsIn(t, e) => pst::ResourceConstraint::IsIn(type_of(&t)?, entity(e)?),
+    };
+    let clauses = encoded
+        .clauses
+        .into_iter()
+        .map(|(when, body)| {
+            let body = Arc::new(expr(body)?);
+            Ok(if when {
+                pst::Clause::When(body)
+            } else {
+                pst::Clause::Unless(body)
+            })
+        })
+        .collect::<Result<Vec<_>, CodecError>>()?;
+    let template = pst::Template::new(id, effect, principal, action, resource)
+        .try_with_clauses(clauses)
+        .map_err(|error| CodecError(error.to_string()))?;
+    let policy =
+        pst::StaticPolicy::try_from(template).map_err(|error| CodecError(error.to_string()))?;
+    cedar_policy::Policy::from_pst(pst::Policy::Static(policy))
+        .map_err(|error| CodecError(error.to_string()))
+}
+
+fn slotless(entity: &EntityOrSlot) -> Result<Uid, CodecError> {
+    match entity {
+        EntityOrSlot::Entity(e) => Ok(uid(e)),
+        EntityOrSlot::Slot(_) => Err(CodecError("templates are not supported".to_owned())),
+    }
+}
+
+fn uid(e: &pst::EntityUID) -> Uid {
+    Uid(type_name(&e.ty), e.eid.to_string())
+}
+
+fn type_name(ty: &pst::EntityType) -> String {
+    ty.0.to_string()
+}
+
+fn entity(uid: Uid) -> Result<EntityOrSlot, CodecError> {
+    Ok(EntityOrSlot::Entity(uid_of(uid)?))
+}
+
+fn uid_of(Uid(ty, eid): Uid) -> Result<pst::EntityUID, CodecError> {
+    Ok(pst::EntityUID {
+        ty: type_of(&ty)?,
+        eid: eid.into(),
+    })
+}
+
+fn type_of(name: &str) -> Result<pst::EntityType, CodecError> {
+    let mut parts: Vec<&str> = name.split("::").collect();
+    let last = parts.pop().unwrap_or_default();
+    let name = if parts.is_empty() {
+        pst::Name::unqualified(last)
+    } else {
+        pst::Name::qualified(parts, last)
+    };
+    name.map(pst::EntityType)
+        .map_err(|error| CodecError(error.to_string()))
+}
+
+fn position<T: PartialEq>(table: &[T], value: &T) -> Result<u8, CodecError> {
+    table
+        .iter()
+        .position(|known| known == value)
+        .and_then(|index| u8::try_from(index).ok())
+        .ok_or_else(|| CodecError("an operator that this version does not know".to_owned()))
+}
+
+fn entry<T: Clone>(table: &[T], index: u8) -> Result<T, CodecError> {
+    table
+        .get(usize::from(index))
+        .cloned()
+        .ok_or_else(|| CodecError("an operator that this version does not know".to_owned()))
+}
+
+fn node(expr: &pst::Expr) -> Result<Node, CodecError> {
+    let boxed = |expr: &Arc<pst::Expr>| node(expr).map(Box::new);
+    Ok(match expr {
+        pst::Expr::Literal(pst::Literal::Bool(b)) => Node::Bool(*b),
+        pst::Expr::Literal(pst::Literal::Long(n)) => Node::Long(*n),
+        pst::Expr::Literal(pst::Literal::String(s)) => Node::Text(s.to_string()),
+        pst::Expr::Literal(pst::Literal::EntityUID(e)) => Node::Uid(uid(e)),
+        pst::Expr::Var(var) => Node::Var(position(&VARS, var)?),
+        pst::Expr::UnaryOp { op, expr } => Node::Unary(position(&UNARY, op)?, boxed(expr)?),
+        pst::Expr::BinaryOp { op, left, right } => {
+            Node::Binary(position(&BINARY, op)?, boxed(left)?, boxed(right)?)
+        }
+        pst::Expr::GetAttr { expr, attr } => Node::Get(boxed(expr)?, attr.to_string()),
+        pst::Expr::HasAttr { expr, attrs } => Node::Has(
+            boxed(expr)?,
+            attrs.iter().map(ToString::to_string).collect(),
+        ),
+        pst::Expr::Like { expr, pattern } => Node::Like(
+            boxed(expr)?,
+            pattern
+                .iter()
+                .map(|element| match element {
+                    pst::PatternElem::Char(c) => Some(*c),
+                    pst::PatternElem::Wildcard => None,
+                })
+                .collect(),
+        ),
+        pst::Expr::Is {
+            expr,
+            entity_type,
+            in_expr,
+        } => Node::Is(
+            boxed(expr)?,
+            type_name(entity_type),
+            in_expr.as_ref().map(boxed).transpose()?,
+        ),
+        pst::Expr::IfThenElse {
+            cond,
+            then_expr,
+            else_expr,
+        } => Node::If(boxed(cond)?, boxed(then_expr)?, boxed(else_expr)?),
+        pst::Expr::Set(all) => Node::Set(all.iter().map(|e| node(e)).collect::<Result<_, _>>()?),
+        pst::Expr::Record(fields) => Node::Record(
+            fields
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), node(value)?)))
+                .collect::<Result<_, CodecError>>()?,
+        ),
+        _ => {
+            return Err(CodecError(
+                "an expression that this version does not know".to_owned(),
+            ));
+        }
+    })
+}
+
+fn expr(node: Node) -> Result<pst::Expr, CodecError> {
+    let shared = |node: Box<Node>| expr(*node).map(Arc::new);
+    Ok(match node {
+        Node::Bool(b) => pst::Expr::Literal(pst::Literal::Bool(b)),
+        Node::Long(n) => pst::Expr::Literal(pst::Literal::Long(n)),
+        Node::Text(s) => pst::Expr::Literal(pst::Literal::String(s.into())),
+        Node::Uid(e) => pst::Expr::Literal(pst::Literal::EntityUID(uid_of(e)?)),
+        Node::Var(var) => pst::Expr::Var(entry(&VARS, var)?),
+        Node::Unary(op, inner) => pst::Expr::UnaryOp {
+            op: entry(&UNARY, op)?,
+            expr: shared(inner)?,
+        },
+        Node::Binary(op, left, right) => pst::Expr::BinaryOp {
+            op: entry(&BINARY, op)?,
+            left: shared(left)?,
+            right: shared(right)?,
+        },
+        Node::Get(inner, attr) => pst::Expr::GetAttr {
+            expr: shared(inner)?,
+            attr: attr.into(),
+        },
+        Node::Has(inner, attrs) => pst::Expr::HasAttr {
+            expr: shared(inner)?,
+            attrs: pst::NonEmpty::from_vec(attrs.into_iter().map(Into::into).collect())
+                .ok_or_else(|| CodecError("`has` without an attribute".to_owned()))?,
+        },
+        Node::Like(inner, pattern) => pst::Expr::Like {
+            expr: shared(inner)?,
+            pattern: pattern
+                .into_iter()
+                .map(|c| c.map_or(pst::PatternElem::Wildcard, pst::PatternElem::Char))
+                .collect(),
+        },
+        Node::Is(inner, ty, in_expr) => pst::Expr::Is {
+            expr: shared(inner)?,
+            entity_type: type_of(&ty)?,
+            in_expr: in_expr.map(shared).transpose()?,
+        },
+        Node::If(cond, then, otherwise) => pst::Expr::IfThenElse {
+            cond: shared(cond)?,
+            then_expr: shared(then)?,
+            else_expr: shared(otherwise)?,
+        },
+        Node::Set(all) => pst::Expr::Set(
+            all.into_iter()
+                .map(|n| expr(n).map(Arc::new))
+                .collect::<Result<_, _>>()?,
+        ),
+        Node::Record(fields) => pst::Expr::Record(
+            fields
+                .into_iter()
+                .map(|(name, value)| Ok((name, Arc::new(expr(value)?))))
+                .collect::<Result<BTreeMap<_, _>, CodecError>>()?,
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_survives_the_round_trip() {
+        for text in [
+            "permit(principal, action, resource);",
+            r#"forbid(principal is Bridge::Agent, action == Bridge::Action::"read", resource is Bridge::Path)
+               when { resource.inside && context has tool.name && "a*b" == resource.given }
+               unless { resource.given like "*\*.md" || [1, -2].contains(context.depth * 3) };"#,
+            r#"permit(principal in A::"x", action in [B::Action::"r", B::Action::"w"], resource in C::D::"y")
+               when { if context.a then {b: 1}.b == 1 else resource is C::D in C::D::"z" };"#,
+            r#"permit(principal == A::"x", action, resource) when { principal.hasTag("t") && ip("10.0.0.1").isLoopback() && decimal("1.0").lessThan(decimal("2.0")) };"#,
+        ] {
+            let policy: cedar_policy::Policy = text.parse().unwrap();
+            let before = policy.to_pst().unwrap();
+            let bytes = encode(before.body()).unwrap();
+            let after = decode(&bytes, "policy0").unwrap().to_pst().unwrap();
+            assert_eq!(before.body().clauses(), after.body().clauses(), "{text}");
+            assert_eq!(before.body().principal, after.body().principal);
+            assert_eq!(before.body().action, after.body().action);
+            assert_eq!(before.body().resource, after.body().resource);
+            assert_eq!(before.body().effect, after.body().effect);
+        }
+    }
+
+    #[test]
+    fn garbage_is_no_policy() {
+        assert!(decode(&[9, 9, 9, 9], "x").is_err());
+        assert!(decode(&[], "x").is_err());
+    }
+}

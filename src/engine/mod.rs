@@ -1,0 +1,286 @@
+//! The policy decision point: requests and a bundle in, a decision out.
+//!
+//! Pure: no file, clock, environment, network, thread or global is touched here, and no word of
+//! any protocol is known. `clippy.toml` lists what that forbids; this room turns it on.
+#![deny(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
+pub mod action;
+pub mod bundle;
+pub mod codec;
+pub mod containment;
+pub mod decision;
+pub mod pattern;
+pub mod permission;
+pub mod request;
+pub mod schema;
+
+use bundle::{Bundle, Mode, Policy};
+use decision::{Decision, Effect, FaultClass, Obligation, Reason};
+use permission::{EvaluationError, Judge, Judged};
+use request::{Request, Resource};
+
+/// This many distinct requests of one event are judged; more are a question for a person.
+pub const REQUEST_LIMIT: usize = 128;
+
+/// A stack that Cedar's evaluator never finds too small, wherever the caller runs.
+///
+/// Cedar refuses to recurse on a stack that it believes to be short, and musl reports the main
+/// thread's as such; the refusal would be an error in one run and none in the next.
+pub fn on_known_stack<T>(run: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(1 << 20, 4 << 20, run)
+}
+
+/// A decision, and how it came about.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The answer.
+    pub decision: Decision,
+    /// What the answer would be if nothing were only monitored.
+    pub would_decide: Effect,
+    /// What was judged, and how, in the order of the requests; equal ones once.
+    pub verdicts: Vec<(Request, Result<Judged, EvaluationError>)>,
+}
+
+/// Judges one event: the strictest answer to any of its requests wins.
+pub fn decide(bundle: &Bundle, requests: &[Request]) -> Judgement {
+    on_known_stack(|| judge_all(bundle, requests))
+}
+
+fn judge_all(bundle: &Bundle, requests: &[Request]) -> Judgement {
+    let mut distinct: Vec<&Request> = Vec::new();
+    for request in requests {
+        if !distinct.contains(&request) {
+            distinct.push(request);
+        }
+        if distinct.len() > REQUEST_LIMIT {
+            break;
+        }
+    }
+    let too_many = distinct.len() > REQUEST_LIMIT;
+    distinct.truncate(REQUEST_LIMIT);
+
+    let mut judge = match Judge::new(bundle) {
+        Ok(judge) => judge,
+        Err(error) => return broken(bundle, &error),
+    };
+    let verdicts: Vec<_> = distinct
+        .into_iter()
+        .map(|request| (request.clone(), judge.judge(request)))
+        .collect();
+    combine(bundle, verdicts, too_many)
+}
+
+fn combine(
+    bundle: &Bundle,
+    verdicts: Vec<(Request, Result<Judged, EvaluationError>)>,
+    too_many: bool,
+) -> Judgement {
+    if verdicts.is_empty() {
+        return Judgement {
+            decision: Decision::fault(
+                FaultClass::InputError,
+                "the event asks for nothing that could be judged",
+                "",
+            ),
+            would_decide: Effect::Deny,
+            verdicts,
+        };
+    }
+    let failed = verdicts
+        .iter()
+        .find_map(|(_, verdict)| verdict.as_ref().err().cloned());
+    if let Some(error) = failed {
+        return Judgement {
+            verdicts,
+            ..broken(bundle, &error)
+        };
+    }
+    let mut tally = Tally::default();
+    for (request, judged) in &verdicts {
+        if let Ok(judged) = judged {
+            tally.add(bundle, request, judged);
+        }
+    }
+    if too_many {
+        tally.ask(Reason {
+            id: "too-many-requests".to_owned(),
+            file: String::new(),
+            line: 0,
+            text: format!("more than {REQUEST_LIMIT} separate things in one call"),
+            fact: String::new(),
+            help: "split the call".to_owned(),
+        });
+    }
+    Judgement {
+        would_decide: tally.would,
+        decision: tally.decide(),
+        verdicts,
+    }
+}
+
+/// The answers of several requests, added up.
+#[derive(Default)]
+struct Tally {
+    effect: Option<Effect>,
+    would: Effect,
+    reasons: Vec<Reason>,
+    obligations: Vec<Obligation>,
+}
+
+impl Tally {
+    fn add(&mut self, bundle: &Bundle, request: &Request, judged: &Judged) {
+        self.would = self.would.max(judged.would);
+        let watched = bundle.settings.mode == Mode::Monitor && !guarded(request);
+        let effect = if watched {
+            Effect::Allow
+        } else {
+            judged.effect
+        };
+        let policies = || {
+            judged
+                .deciding
+                .iter()
+                .filter_map(|index| bundle.policies.get(*index))
+        };
+        if effect != Effect::Deny {
+            self.obligations.extend(
+                judged
+                    .held
+                    .iter()
+                    .filter_map(|index| bundle.policies.get(*index))
+                    .flat_map(|policy| policy.obligations.iter().copied()),
+            );
+        }
+        if Some(effect) > self.effect {
+            self.reasons.clear();
+            self.effect = Some(effect);
+        }
+        if Some(effect) < self.effect {
+            return;
+        }
+        let reasons = policies().map(|policy| reason(policy, request));
+        self.reasons.extend(reasons);
+        if effect == Effect::Deny && judged.deciding.is_empty() {
+            self.reasons.push(default_deny(request));
+        }
+    }
+
+    fn ask(&mut self, reason: Reason) {
+        self.would = self.would.max(Effect::Ask);
+        if self.effect < Some(Effect::Deny) {
+            if self.effect < Some(Effect::Ask) {
+                self.reasons.clear();
+            }
+            self.effect = Some(Effect::Ask);
+            self.reasons.push(reason);
+        }
+    }
+
+    fn decide(mut self) -> Decision {
+        self.obligations.sort_unstable();
+        self.obligations.dedup();
+        self.reasons.dedup();
+        match self.effect {
+            Some(Effect::Allow) => Decision::allow(self.reasons, self.obligations),
+            Some(Effect::Ask) => Decision::ask(self.reasons, self.obligations),
+            Some(Effect::Deny) | None => Decision::deny(self.reasons, None),
+        }
+    }
+}
+
+/// Whether the request would change what protects this program. Monitor mode never covers it.
+fn guarded(request: &Request) -> bool {
+    request.action != action::Action::Read && request.resource.has_label(containment::GUARD)
+}
+
+fn reason(policy: &Policy, request: &Request) -> Reason {
+    Reason {
+        id: policy.id.clone(),
+        file: policy.file.clone(),
+        line: policy.line,
+        text: fill(&policy.reason, request),
+        fact: describe(request),
+        help: fill(&policy.help, request),
+    }
+}
+
+fn default_deny(request: &Request) -> Reason {
+    Reason {
+        id: "default-deny".to_owned(),
+        file: String::new(),
+        line: 0,
+        text: "no policy permits this".to_owned(),
+        fact: describe(request),
+        help: "a person can add a permit to the policies".to_owned(),
+    }
+}
+
+fn broken(bundle: &Bundle, error: &EvaluationError) -> Judgement {
+    let named = error
+        .policy
+        .and_then(|index| bundle.policies.get(index))
+        .map(|policy| {
+            format!(
+                "policy `{}` ({}:{}) failed: ",
+                policy.id, policy.file, policy.line
+            )
+        })
+        .unwrap_or_default();
+    Judgement {
+        decision: Decision::fault(
+            FaultClass::EvaluationError,
+            format!("{named}{}", error.message.replace('\n', " ")),
+            "a person has to correct the policy",
+        ),
+        would_decide: Effect::Deny,
+        verdicts: Vec::new(),
+    }
+}
+
+/// The placeholders that `@reason` and `@help` may hold.
+pub const PLACEHOLDERS: [&str; 2] = ["{tool}", "{resource}"];
+
+fn fill(template: &str, request: &Request) -> String {
+    if !template.contains('{') {
+        return template.to_owned();
+    }
+    template
+        .replace("{tool}", &request.context.tool)
+        .replace("{resource}", &shorten(&request.resource.id()))
+}
+
+/// The request in a few words: ``write `/etc/passwd` ``.
+#[must_use]
+pub fn describe(request: &Request) -> String {
+    let action = request.action.name();
+    match &request.resource {
+        Resource::Path(path) if !path.fault.is_empty() => {
+            format!("{action} `{}`: {}", shorten(&path.given), path.fault)
+        }
+        Resource::Path(path) if path.given != path.resolved => format!(
+            "{action} `{}`, which is `{}`",
+            shorten(&path.given),
+            shorten(&path.resolved)
+        ),
+        resource => format!("{action} `{}`", shorten(&resource.id())),
+    }
+}
+
+/// The longest quotation in a reason, in characters.
+const QUOTE: usize = 160;
+
+fn shorten(text: &str) -> String {
+    let mut short: String = text
+        .chars()
+        .take(QUOTE)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if text.chars().nth(QUOTE).is_some() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,305 @@
+//! The algorithm: Cedar is asked once with every policy, and a second time without what only asks.
+//!
+//! Cedar skips a policy that errs, and its own answer is then *allow*. Here any error is a denial.
+
+use cedar_policy::{
+    Authorizer, Context as CedarContext, Decision as CedarDecision, Entities, Entity, EntityId,
+    EntityTypeName, EntityUid, PolicyId, PolicySet, Request as CedarRequest, RestrictedExpression,
+};
+use std::collections::{HashMap, HashSet};
+use std::str::FromStr;
+
+use super::action::Action;
+use super::bundle::{Bundle, Verdict};
+use super::codec;
+use super::decision::Effect;
+use super::request::{Agent, Request, Resource, ResourceType, Value};
+
+/// What the policies say of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The answer that binds.
+    pub effect: Effect,
+    /// The answer with `@mode("monitor")` policies counted in.
+    pub would: Effect,
+    /// The policies that decided `effect`, as indices into the bundle. Empty for the default deny.
+    pub deciding: Vec<usize>,
+    /// Every policy that held.
+    pub held: Vec<usize>,
+    /// Every policy whose scope could admit the request.
+    pub considered: Vec<usize>,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluationError {
+    /// The policy that failed, where it was a policy.
+    pub policy: Option<usize>,
+    /// What failed.
+    pub message: String,
+}
+
+/// The policies of one bundle that can speak of one action on one type of resource.
+struct Slice {
+    set: PolicySet,
+    members: Vec<usize>,
+}
+
+/// Asks the policies of a bundle, and keeps what was decoded between questions.
+pub(super) struct Judge<'a> {
+    bundle: &'a Bundle,
+    names: Names,
+    slices: HashMap<(Action, ResourceType), Slice>,
+}
+
+/// The entity types, parsed once.
+struct Names {
+    agent: EntityTypeName,
+    action: EntityTypeName,
+    resources: [EntityTypeName; 5],
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(bundle: &'a Bundle) -> Result<Self, EvaluationError> {
+        Ok(Self {
+            bundle,
+            names: Names::new()?,
+            slices: HashMap::new(),
+        })
+    }
+
+    /// What the policies say of that request.
+    ///
+    /// # Errors
+    /// If a policy errs or the request cannot be put to Cedar. Both are denials.
+    pub(super) fn judge(&mut self, request: &Request) -> Result<Judged, EvaluationError> {
+        let key = (request.action, request.resource.kind());
+        if !self.slices.contains_key(&key) {
+            let slice = Slice::build(self.bundle, key)?;
+            self.slices.insert(key, slice);
+        }
+        let slice = self
+            .slices
+            .get(&key)
+            .ok_or_else(|| failure("a slice is missing"))?;
+        let question = self.question(request)?;
+        slice.judge(self.bundle, &question)
+    }
+
+    fn question(&self, request: &Request) -> Result<(CedarRequest, Entities), EvaluationError> {
+        let principal = self.uid(&self.names.agent, &request.principal.session);
+        let action = self.uid(&self.names.action, request.action.name());
+        let kind = request.resource.kind();
+        let type_name = self
+            .names
+            .resources
+            .get(kind as usize)
+            .ok_or_else(|| failure("a resource type is missing"))?;
+        let resource = self.uid(type_name, &request.resource.id());
+        let entities = [
+            self.agent(&principal, &request.principal)?,
+            resource_entity(&resource, &request.resource)?,
+            self.action_entity(&action, request.action),
+        ];
+        let entities = Entities::from_entities(entities, None)
+            .map_err(|error| failure(&format!("the entities cannot be built: {error}")))?;
+        let context = CedarContext::from_pairs(expressions(request.context.attributes()))
+            .map_err(|error| failure(&format!("the context cannot be built: {error}")))?;
+        let request = CedarRequest::new(principal, action, resource, context, None)
+            .map_err(|error| failure(&format!("the request cannot be built: {error}")))?;
+        Ok((request, entities))
+    }
+
+    fn uid(&self, type_name: &EntityTypeName, id: &str) -> EntityUid {
+        EntityUid::from_type_name_and_id(type_name.clone(), EntityId::new(id))
+    }
+
+    fn agent(&self, uid: &EntityUid, agent: &Agent) -> Result<Entity, EvaluationError> {
+        entity(uid, agent.attributes(), HashSet::new())
+    }
+
+    fn action_entity(&self, uid: &EntityUid, action: Action) -> Entity {
+        let mut groups = HashSet::new();
+        if action.is_tool_use() {
+            groups.insert(self.uid(&self.names.action, Action::TOOL_USE));
+        }
+        Entity::new_no_attrs(uid.clone(), groups)
+    }
+}
+
+impl Slice {
+    fn build(
+        bundle: &Bundle,
+        (action, kind): (Action, ResourceType),
+    ) -> Result<Self, EvaluationError> {
+        let mut set = PolicySet::new();
+        let mut members = Vec::new();
+        for (index, policy) in bundle.policies.iter().enumerate() {
+            if !policy.actions.contains(action) || !policy.resources.contains(kind) {
+                continue;
+            }
+            let broken = |message: String| EvaluationError {
+                policy: Some(index),
+                message,
+            };
+            let decoded =
+                codec::decode(&policy.body, &index.to_string()).map_err(|error| broken(error.0))?;
+            set.add(decoded)
+                .map_err(|error| broken(error.to_string()))?;
+            members.push(index);
+        }
+        Ok(Self { set, members })
+    }
+
+    fn judge(
+        &self,
+        bundle: &Bundle,
+        (request, entities): &(CedarRequest, Entities),
+    ) -> Result<Judged, EvaluationError> {
+        let (first, held) = ask(&self.set, request, entities)?;
+        let verdict = |index: &usize| bundle.policies.get(*index).map(|policy| policy.verdict);
+        let monitored = |index: &usize| {
+            bundle
+                .policies
+                .get(*index)
+                .is_some_and(|policy| policy.monitor)
+        };
+        let forbids = |index: &&usize| verdict(index) == Some(Verdict::Forbid);
+        let asks = |index: &&usize| verdict(index) == Some(Verdict::Ask);
+        let answer = |effect, would, deciding| Judged {
+            effect,
+            would,
+            deciding,
+            held: held.clone(),
+            considered: self.members.clone(),
+        };
+
+        if first == CedarDecision::Allow {
+            return Ok(answer(Effect::Allow, Effect::Allow, held.clone()));
+        }
+        let plain: Vec<usize> = held
+            .iter()
+            .filter(|index| forbids(index) && !monitored(index))
+            .copied()
+            .collect();
+        if !plain.is_empty() {
+            return Ok(answer(Effect::Deny, Effect::Deny, plain));
+        }
+        if held.is_empty() {
+            return Ok(answer(Effect::Deny, Effect::Deny, Vec::new()));
+        }
+        // Only policies that ask or are watched stood in the way: what remains without them?
+        let mut rest = self.set.clone();
+        for index in &held {
+            rest.remove_static(PolicyId::new(index.to_string()))
+                .map_err(|error| failure(&error.to_string()))?;
+        }
+        let (second, permits) = ask(&rest, request, entities)?;
+        if second != CedarDecision::Allow {
+            return Ok(answer(Effect::Deny, Effect::Deny, Vec::new()));
+        }
+        let asking: Vec<usize> = held
+            .iter()
+            .filter(|index| asks(index) && !monitored(index))
+            .copied()
+            .collect();
+        let would = held
+            .iter()
+            .filter_map(verdict)
+            .map(Verdict::effect)
+            .max()
+            .unwrap_or(Effect::Allow);
+        let mut judged = if asking.is_empty() {
+            answer(Effect::Allow, would, permits.clone())
+        } else {
+            answer(Effect::Ask, would, asking)
+        };
+        judged.held.extend(permits);
+        Ok(judged)
+    }
+}
+
+/// Cedar's decision and the policies that made it.
+fn ask(
+    set: &PolicySet,
+    request: &CedarRequest,
+    entities: &Entities,
+) -> Result<(CedarDecision, Vec<usize>), EvaluationError> {
+    let response = Authorizer::new().is_authorized(request, set, entities);
+    if let Some(error) = response.diagnostics().errors().next() {
+        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+        return Err(EvaluationError {
+            policy: error.policy_id().to_string().parse().ok(),
+            message: error.inner().to_string(),
+        });
+    }
+    let mut held = response
+        .diagnostics()
+        .reason()
+        .map(|id| {
+            id.to_string()
+                .parse()
+                .map_err(|_| failure("a policy has an id of its own"))
+        })
+        .collect::<Result<Vec<usize>, _>>()?;
+    held.sort_unstable();
+    Ok((response.decision(), held))
+}
+
+impl Names {
+    fn new() -> Result<Self, EvaluationError> {
+        let name = |name: &str| {
+            EntityTypeName::from_str(&format!("{}::{name}", super::request::NAMESPACE))
+                .map_err(|error| failure(&error.to_string()))
+        };
+        let [path, command, url, tool, text] = ResourceType::ALL.map(|kind| name(kind.name()));
+        Ok(Self {
+            agent: name("Agent")?,
+            action: name("Action")?,
+            resources: [path?, command?, url?, tool?, text?],
+        })
+    }
+}
+
+fn resource_entity(uid: &EntityUid, resource: &Resource) -> Result<Entity, EvaluationError> {
+    entity(uid, resource.attributes(), HashSet::new())
+}
+
+fn entity(
+    uid: &EntityUid,
+    attributes: Vec<(&'static str, Value<'_>)>,
+    parents: HashSet<EntityUid>,
+) -> Result<Entity, EvaluationError> {
+    Entity::new(
+        uid.clone(),
+        expressions(attributes).into_iter().collect(),
+        parents,
+    )
+    .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
+}
+
+fn expressions(attributes: Vec<(&'static str, Value<'_>)>) -> Vec<(String, RestrictedExpression)> {
+    attributes
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), expression(&value)))
+        .collect()
+}
+
+fn expression(value: &Value<'_>) -> RestrictedExpression {
+    match value {
+        Value::Bool(b) => RestrictedExpression::new_bool(*b),
+        Value::Long(n) => RestrictedExpression::new_long(*n),
+        Value::String(s) => RestrictedExpression::new_string((*s).to_owned()),
+        Value::Set(all) => RestrictedExpression::new_set(
+            all.iter()
+                .map(|s| RestrictedExpression::new_string(s.clone())),
+        ),
+    }
+}
+
+fn failure(message: &str) -> EvaluationError {
+    EvaluationError {
+        policy: None,
+        message: message.to_owned(),
+    }
+}

@@ -1,0 +1,444 @@
+//! One question to the engine: who wants to do what, to what, in which circumstances.
+//!
+//! Every field here is a *fact* that policies can read. The tables of names and types beside the
+//! structs are what `schemas/bridge.cedarschema` is generated from.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::action::Action;
+
+/// The Cedar namespace of every entity and action.
+pub const NAMESPACE: &str = "Bridge";
+
+/// One question to the engine. An event may be several.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Request {
+    /// Who asks.
+    pub principal: Agent,
+    /// What is to be done.
+    pub action: Action,
+    /// To what it is to be done.
+    pub resource: Resource,
+    /// In which circumstances.
+    pub context: Context,
+}
+
+/// The agent that asks: `Bridge::Agent`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Agent {
+    /// The program that the agent runs in: `copilot`, `claude`, `vscode`, `xpia`.
+    pub host: String,
+    /// The host's id of the session, or `unknown`.
+    pub session: String,
+    /// How many agents stand above this one; a person's own agent is 0.
+    pub depth: u32,
+    /// The id of the agent that started this one.
+    pub parent: Option<String>,
+    /// The host's name for this kind of sub-agent.
+    pub kind: Option<String>,
+}
+
+/// What the action is done to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Resource {
+    /// A file or folder: `Bridge::Path`.
+    Path(PathFacts),
+    /// A command line: `Bridge::Command`.
+    Command(CommandFacts),
+    /// An address: `Bridge::Url`.
+    Url(UrlFacts),
+    /// A tool of a host or of an MCP server: `Bridge::Tool`.
+    Tool(ToolFacts),
+    /// A text that goes to or comes from a model: `Bridge::Text`.
+    Text(TextFacts),
+}
+
+/// The facts about a path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PathFacts {
+    /// The path as the agent wrote it.
+    pub given: String,
+    /// The path that the kernel would reach: absolute, every link followed.
+    pub resolved: String,
+    /// Whether `resolved` is the workspace root or below it.
+    pub inside: bool,
+    /// Whether something exists there.
+    pub exists: bool,
+    /// Whether a symbolic link was followed on the way.
+    pub link: bool,
+    /// Why the path could not be resolved; empty if it could.
+    pub fault: String,
+    /// The labels that `containment.toml` gives to `given` or `resolved`.
+    pub labels: BTreeSet<String>,
+}
+
+/// The facts about a command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CommandFacts {
+    /// The command line as the agent wrote it.
+    pub text: String,
+    /// The program's name without its folder; empty where it is not certain.
+    pub program: String,
+    /// The first word after the program that is no option; empty where there is none.
+    pub subcommand: String,
+    /// The words after the program.
+    pub arguments: BTreeSet<String>,
+    /// Whether the whole line is understood.
+    pub certain: bool,
+    /// The labels that the program tables of `containment.toml` give.
+    pub labels: BTreeSet<String>,
+}
+
+/// The facts about an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct UrlFacts {
+    /// The address as the agent wrote it.
+    pub given: String,
+}
+
+/// The facts about a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolFacts {
+    /// The MCP server, or empty for the host's own tools.
+    pub server: String,
+    /// The tool's canonical name, without its server.
+    pub name: String,
+    /// Whether the host's own tool map knows it.
+    pub known: bool,
+    /// Whether `bridge.toml` lists it among the host's harmless tools.
+    pub harmless: bool,
+}
+
+/// The facts about a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TextFacts {
+    /// What the text is: `prompt`, `result`, `error`, or the event's name.
+    pub kind: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// The circumstances of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Context {
+    /// The event's name, as the record writes it: `pre_tool_use`, …
+    pub event: String,
+    /// The canonical name of the tool that the event is about; `server/tool` for an MCP tool.
+    pub tool: String,
+    /// What is done to a path: `read`, `list`, `create`, `update`, `delete`, `move`; else empty.
+    pub operation: String,
+    /// The agent's working directory, resolved.
+    pub cwd: String,
+    /// The workspace root, resolved.
+    pub workspace: String,
+    /// How many agents stand above this one.
+    pub depth: u32,
+    /// The limit that `bridge.toml` sets for `depth`.
+    pub depth_limit: u32,
+    /// Whether the host can ask a person: `yes`, `no` or `unknown`.
+    pub interactive: String,
+    /// Whether the host lets us replace a tool's result.
+    pub can_replace_results: bool,
+    /// The ids of the patterns of `permission.toml` that match the tool's arguments.
+    pub patterns: BTreeSet<String>,
+}
+
+/// The type of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResourceType {
+    /// `Bridge::Path`
+    Path,
+    /// `Bridge::Command`
+    Command,
+    /// `Bridge::Url`
+    Url,
+    /// `Bridge::Tool`
+    Tool,
+    /// `Bridge::Text`
+    Text,
+}
+
+impl ResourceType {
+    /// Every type, in the order of their bits in a [`ResourceSet`].
+    pub const ALL: [Self; 5] = [Self::Path, Self::Command, Self::Url, Self::Tool, Self::Text];
+
+    /// The type's name without its namespace.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Path => "Path",
+            Self::Command => "Command",
+            Self::Url => "Url",
+            Self::Tool => "Tool",
+            Self::Text => "Text",
+        }
+    }
+}
+
+/// The resource types that a policy's scope admits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceSet(u8);
+
+impl ResourceSet {
+    /// Every type.
+    pub const EVERY: Self = Self(u8::MAX);
+
+    /// One type only.
+    #[must_use]
+    pub const fn only(kind: ResourceType) -> Self {
+        Self(1 << kind as u8)
+    }
+
+    /// Whether that type is in the set.
+    #[must_use]
+    pub const fn contains(self, kind: ResourceType) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+}
+
+impl Resource {
+    /// The resource's type.
+    #[must_use]
+    pub const fn kind(&self) -> ResourceType {
+        match self {
+            Self::Path(_) => ResourceType::Path,
+            Self::Command(_) => ResourceType::Command,
+            Self::Url(_) => ResourceType::Url,
+            Self::Tool(_) => ResourceType::Tool,
+            Self::Text(_) => ResourceType::Text,
+        }
+    }
+
+    /// The id of the Cedar entity: what a policy can write behind `resource ==`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self {
+            Self::Path(path) if path.resolved.is_empty() => path.given.clone(),
+            Self::Path(path) => path.resolved.clone(),
+            Self::Command(command) => command.text.clone(),
+            Self::Url(url) => url.given.clone(),
+            Self::Tool(tool) => tool.qualified(),
+            Self::Text(text) => text.kind.clone(),
+        }
+    }
+
+    /// The labels that policy files gave to this resource.
+    #[must_use]
+    pub fn has_label(&self, label: &str) -> bool {
+        match self {
+            Self::Path(path) => path.labels.contains(label),
+            Self::Command(command) => command.labels.contains(label),
+            Self::Url(_) | Self::Tool(_) | Self::Text(_) => false,
+        }
+    }
+}
+
+impl ToolFacts {
+    /// `server/tool`, or the bare name of a host's own tool.
+    #[must_use]
+    pub fn qualified(&self) -> String {
+        if self.server.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.server, self.name)
+        }
+    }
+}
+
+/// A fact's value, in the few types that the schema uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Cedar `Bool`.
+    Bool(bool),
+    /// Cedar `Long`.
+    Long(i64),
+    /// Cedar `String`.
+    String(&'a str),
+    /// Cedar `Set<String>`.
+    Set(&'a BTreeSet<String>),
+}
+
+/// One attribute of an entity type or of the context: its name, Cedar type and meaning.
+#[derive(Debug, Clone, Copy)]
+pub struct Attribute {
+    /// The name, as policies write it.
+    pub name: &'static str,
+    /// The Cedar type; an optional attribute's ends in `?`.
+    pub cedar: &'static str,
+    /// What it says.
+    pub doc: &'static str,
+}
+
+const fn attribute(name: &'static str, cedar: &'static str, doc: &'static str) -> Attribute {
+    Attribute { name, cedar, doc }
+}
+
+/// The attributes of `Bridge::Agent`.
+pub const AGENT: &[Attribute] = &[
+    attribute("host", "String", "copilot, claude, vscode or xpia"),
+    attribute("session", "String", "the host's id of the session"),
+    attribute("depth", "Long", "how many agents stand above this one"),
+    attribute("parent", "String?", "the agent that started this one"),
+    attribute(
+        "kind",
+        "String?",
+        "the host's name for this kind of sub-agent",
+    ),
+];
+
+/// The attributes of `Bridge::Path`.
+pub const PATH: &[Attribute] = &[
+    attribute("given", "String", "as the agent wrote it"),
+    attribute("resolved", "String", "absolute, every link followed"),
+    attribute("inside", "Bool", "in the workspace"),
+    attribute("exists", "Bool", "something is there"),
+    attribute("link", "Bool", "a symbolic link was followed"),
+    attribute("fault", "String", "why it could not be resolved, or empty"),
+    attribute("labels", "Set<String>", "given by containment.toml"),
+];
+
+/// The attributes of `Bridge::Command`.
+pub const COMMAND: &[Attribute] = &[
+    attribute("text", "String", "the whole line"),
+    attribute(
+        "program",
+        "String",
+        "its program, or empty where not certain",
+    ),
+    attribute(
+        "subcommand",
+        "String",
+        "the first word that is no option, or empty",
+    ),
+    attribute("arguments", "Set<String>", "the words after the program"),
+    attribute("certain", "Bool", "the whole line is understood"),
+    attribute("labels", "Set<String>", "given by containment.toml"),
+];
+
+/// The attributes of `Bridge::Url`.
+pub const URL: &[Attribute] = &[attribute("given", "String", "as the agent wrote it")];
+
+/// The attributes of `Bridge::Tool`.
+pub const TOOL: &[Attribute] = &[
+    attribute("server", "String", "the MCP server, or empty"),
+    attribute("name", "String", "the canonical name"),
+    attribute("known", "Bool", "one of the host's own tools"),
+    attribute("harmless", "Bool", "listed as harmless in bridge.toml"),
+];
+
+/// The attributes of `Bridge::Text`.
+pub const TEXT: &[Attribute] = &[
+    attribute(
+        "kind",
+        "String",
+        "prompt, result, error or the event's name",
+    ),
+    attribute("bytes", "Long", "its length"),
+];
+
+/// The attributes of the context.
+pub const CONTEXT: &[Attribute] = &[
+    attribute("event", "String", "pre_tool_use, …"),
+    attribute("tool", "String", "the tool; server/tool for MCP"),
+    attribute(
+        "operation",
+        "String",
+        "read, list, create, update, delete, move or empty",
+    ),
+    attribute("cwd", "String", "the working directory"),
+    attribute("workspace", "String", "the workspace root"),
+    attribute("depth", "Long", "how many agents stand above this one"),
+    attribute("depth_limit", "Long", "the limit of bridge.toml"),
+    attribute(
+        "interactive",
+        "String",
+        "yes, no or unknown: can a person be asked",
+    ),
+    attribute(
+        "can_replace_results",
+        "Bool",
+        "the host lets us replace results",
+    ),
+    attribute(
+        "patterns",
+        "Set<String>",
+        "ids of permission.toml that match the arguments",
+    ),
+];
+
+impl Agent {
+    /// The attributes in the order of [`AGENT`], absent ones left out.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<(&'static str, Value<'_>)> {
+        let mut all = vec![
+            ("host", Value::String(&self.host)),
+            ("session", Value::String(&self.session)),
+            ("depth", Value::Long(i64::from(self.depth))),
+        ];
+        all.extend(self.parent.as_deref().map(|v| ("parent", Value::String(v))));
+        all.extend(self.kind.as_deref().map(|v| ("kind", Value::String(v))));
+        all
+    }
+}
+
+impl Resource {
+    /// The attributes, in the order of the type's table.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<(&'static str, Value<'_>)> {
+        match self {
+            Self::Path(path) => vec![
+                ("given", Value::String(&path.given)),
+                ("resolved", Value::String(&path.resolved)),
+                ("inside", Value::Bool(path.inside)),
+                ("exists", Value::Bool(path.exists)),
+                ("link", Value::Bool(path.link)),
+                ("fault", Value::String(&path.fault)),
+                ("labels", Value::Set(&path.labels)),
+            ],
+            Self::Command(command) => vec![
+                ("text", Value::String(&command.text)),
+                ("program", Value::String(&command.program)),
+                ("subcommand", Value::String(&command.subcommand)),
+                ("arguments", Value::Set(&command.arguments)),
+                ("certain", Value::Bool(command.certain)),
+                ("labels", Value::Set(&command.labels)),
+            ],
+            Self::Url(url) => vec![("given", Value::String(&url.given))],
+            Self::Tool(tool) => vec![
+                ("server", Value::String(&tool.server)),
+                ("name", Value::String(&tool.name)),
+                ("known", Value::Bool(tool.known)),
+                ("harmless", Value::Bool(tool.harmless)),
+            ],
+            Self::Text(text) => vec![
+                ("kind", Value::String(&text.kind)),
+                (
+                    "bytes",
+                    Value::Long(i64::try_from(text.bytes).unwrap_or(i64::MAX)),
+                ),
+            ],
+        }
+    }
+}
+
+impl Context {
+    /// The attributes in the order of [`CONTEXT`].
+    #[must_use]
+    pub fn attributes(&self) -> Vec<(&'static str, Value<'_>)> {
+        vec![
+            ("event", Value::String(&self.event)),
+            ("tool", Value::String(&self.tool)),
+            ("operation", Value::String(&self.operation)),
+            ("cwd", Value::String(&self.cwd)),
+            ("workspace", Value::String(&self.workspace)),
+            ("depth", Value::Long(i64::from(self.depth))),
+            ("depth_limit", Value::Long(i64::from(self.depth_limit))),
+            ("interactive", Value::String(&self.interactive)),
+            ("can_replace_results", Value::Bool(self.can_replace_results)),
+            ("patterns", Value::Set(&self.patterns)),
+        ]
+    }
+}

@@ -1,0 +1,36 @@
+//! End to end: the real Copilot CLI, offline, in front of a scripted model, with
+//! `copilot-bridge` as its hook.
+//!
+//! A case sets a [`stage`] (a workspace, the host's home, policies and state), lets a
+//! [`mock_model`] ask for tool calls, drives the client ([`copilot`] for `-p`, [`acp`] for an
+//! editor, [`terminal`] for a person) and then asserts three things: what the model was told,
+//! what ran, and what the record says.
+//!
+//! The client is looked up in `COPILOT_BRIDGE_E2E_COPILOT`. Without it each case prints that it
+//! was skipped and passes, unless `COPILOT_BRIDGE_E2E_REQUIRED=1`.
+#![cfg(unix)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a broken expectation is what a test reports"
+)]
+
+mod acp;
+mod client;
+mod copilot;
+mod mcp_server;
+mod mock_model;
+mod stage;
+mod terminal;
+mod wire;
+
+mod acp_sessions;
+mod commands;
+mod faults;
+mod files;
+mod installs;
+mod machine_install;
+mod mcp_tools;
+mod people;
+mod sub_agents;
