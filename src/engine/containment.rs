@@ -67,8 +67,10 @@ pub struct Program {
 #[serde(rename_all = "lowercase")]
 pub enum Operands {
     /// Its operands are no paths.
-    #[default]
     None,
+    /// Nobody said: what looks like a path is taken for one that is read.
+    #[default]
+    Guess,
     /// It looks at them.
     Read,
     /// It changes them.
@@ -215,14 +217,14 @@ impl Containment {
         arguments: &[String],
     ) -> (BTreeSet<String>, Operands) {
         let mut labels = BTreeSet::new();
-        let mut operands = Operands::None;
+        let mut operands = None;
         for entry in &self.programs {
             if entry.applies(program, subcommand, arguments) {
                 labels.extend(entry.labels.iter().cloned());
-                operands = operands.max(entry.operands);
+                operands = operands.max(Some(entry.operands));
             }
         }
-        (labels, operands)
+        (labels, operands.unwrap_or_default())
     }
 }
 

@@ -126,7 +126,7 @@ pub struct TextFacts {
 pub struct Context {
     /// The event's name, as the record writes it: `pre_tool_use`, …
     pub event: String,
-    /// The canonical name of the tool that the event is about; `server/tool` for an MCP tool.
+    /// The canonical name of the tool that the event is about; `server-tool` for an MCP tool.
     pub tool: String,
     /// What is done to a path: `read`, `list`, `create`, `update`, `delete`, `move`; else empty.
     pub operation: String,
@@ -237,13 +237,13 @@ impl Resource {
 }
 
 impl ToolFacts {
-    /// `server/tool`, or the bare name of a host's own tool.
+    /// `server-tool`, or the bare name of a host's own tool.
     #[must_use]
     pub fn qualified(&self) -> String {
         if self.server.is_empty() {
             self.name.clone()
         } else {
-            format!("{}/{}", self.server, self.name)
+            format!("{}-{}", self.server, self.name)
         }
     }
 }
@@ -342,7 +342,7 @@ pub const TEXT: &[Attribute] = &[
 /// The attributes of the context.
 pub const CONTEXT: &[Attribute] = &[
     attribute("event", "String", "pre_tool_use, …"),
-    attribute("tool", "String", "the tool; server/tool for MCP"),
+    attribute("tool", "String", "the tool; server-tool for MCP"),
     attribute(
         "operation",
         "String",

@@ -12,7 +12,6 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::unwrap_used,
     reason = "a broken expectation is what a test reports"
 )]
 
@@ -32,5 +31,5 @@ mod files;
 mod installs;
 mod machine_install;
 mod mcp_tools;
-mod people;
 mod sub_agents;
+mod terminal_sessions;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Response, Server};
 
+use crate::copilot::PATIENCE;
 use crate::wire;
 
 /// What the model asks for.
@@ -162,6 +163,16 @@ impl MockModel {
             .expect("the server lives")
             .requests
             .clone()
+    }
+
+    /// Waits until the agents made so many requests, for drivers that cannot tell when a turn
+    /// ends.
+    pub(crate) fn wait_for_requests(&self, number: usize) {
+        let started = Instant::now();
+        while self.requests().len() < number {
+            assert!(started.elapsed() < PATIENCE, "{number} requests never came");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// What the model was told about a call: `turn` counts the script's turns, and the call is

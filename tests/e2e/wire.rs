@@ -26,17 +26,21 @@ pub(crate) fn chat_completion(number: usize, turn: &Turn) -> String {
         chunks.push(chunk(json!({"content": text}), None));
     }
     for (index, call) in turn.calls.iter().enumerate() {
-        let mut delta = json!({"index": index, "id": call_id(number, index)});
-        match call {
-            Call::Function { name, arguments } => {
-                delta["type"] = json!("function");
-                delta["function"] = json!({"name": name, "arguments": arguments.to_string()});
-            }
-            Call::Custom { name, input } => {
-                delta["type"] = json!("custom");
-                delta["custom"] = json!({"name": name, "input": input});
-            }
-        }
+        let id = call_id(number, index);
+        let delta = match call {
+            Call::Function { name, arguments } => json!({
+                "index": index,
+                "id": id,
+                "type": "function",
+                "function": {"name": name, "arguments": arguments.to_string()},
+            }),
+            Call::Custom { name, input } => json!({
+                "index": index,
+                "id": id,
+                "type": "custom",
+                "custom": {"name": name, "input": input},
+            }),
+        };
         chunks.push(chunk(json!({"tool_calls": [delta]}), None));
     }
     let finish = if turn.calls.is_empty() {
@@ -103,43 +107,42 @@ pub(crate) fn responses(number: usize, turn: &Turn) -> String {
             },
         })
     };
-    let mut events = vec![json!({
-        "type": "response.created",
-        "response": response("in_progress", &[]),
-    })];
-    for (index, item) in output.iter().enumerate() {
-        events.push(json!({
-            "type": "response.output_item.added", "output_index": index, "item": item,
-        }));
-        events.push(json!({
-            "type": "response.output_item.done", "output_index": index, "item": item,
-        }));
-    }
-    events.push(json!({
-        "type": "response.completed",
-        "response": response("completed", &output),
-    }));
     let mut stream = String::new();
-    for (sequence, mut event) in events.into_iter().enumerate() {
-        event["sequence_number"] = json!(sequence);
-        let kind = event
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+    let mut push = |kind: &str, field: &str, value: &Value, index: usize| {
+        let event = json!({"type": kind, field: value, "output_index": index});
         stream.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
+    };
+    push(
+        "response.created",
+        "response",
+        &response("in_progress", &[]),
+        0,
+    );
+    for (index, item) in output.iter().enumerate() {
+        push("response.output_item.added", "item", item, index);
+        push("response.output_item.done", "item", item, index);
     }
+    push(
+        "response.completed",
+        "response",
+        &response("completed", &output),
+        0,
+    );
     stream
 }
 
 /// The tool results in a request of either wire, by call id.
 pub(crate) fn tool_results(body: &Value) -> Vec<(String, String)> {
     let list = |field: &str| body.get(field).and_then(Value::as_array);
-    let results_of_chat = list("messages").into_iter().flatten().filter_map(|message| {
-        (message.get("role")? == "tool").then_some((
-            message.get("tool_call_id")?.as_str()?.to_owned(),
-            flat_text(message.get("content")?),
-        ))
-    });
+    let results_of_chat = list("messages")
+        .into_iter()
+        .flatten()
+        .filter_map(|message| {
+            (message.get("role")? == "tool").then_some((
+                message.get("tool_call_id")?.as_str()?.to_owned(),
+                flat_text(message.get("content")?),
+            ))
+        });
     let results_of_responses = list("input").into_iter().flatten().filter_map(|item| {
         item.get("type")?
             .as_str()?

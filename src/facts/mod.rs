@@ -1,0 +1,8 @@
+//! What is true about a call: where its paths lead, what its command line runs, who makes it.
+//!
+//! Facts hold no judgement. What they are good for is for the policy files to say.
+
+pub mod chain;
+pub mod paths;
+pub mod shell;
+pub mod tools;

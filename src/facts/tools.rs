@@ -1,0 +1,431 @@
+//! Which action a host's tool is, under whatever name the host calls it (C-01).
+
+use serde_json::Value;
+
+use crate::engine::action::Action;
+use crate::engine::request::ToolFacts;
+
+/// What a tool's name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// The facts for the policies. `harmless` is not known here.
+    pub facts: ToolFacts,
+    /// The action that it is.
+    pub action: Action,
+    /// What it does to paths: `read`, `list`, `create`, `update`, `delete`, `move` or nothing.
+    pub operation: &'static str,
+}
+
+/// One tool of the hosts, and every name that they have for it.
+struct Known {
+    name: &'static str,
+    action: Action,
+    operation: &'static str,
+    aliases: &'static [&'static str],
+}
+
+const fn known(
+    name: &'static str,
+    action: Action,
+    operation: &'static str,
+    aliases: &'static [&'static str],
+) -> Known {
+    Known {
+        name,
+        action,
+        operation,
+        aliases,
+    }
+}
+
+/// The tools of Copilot CLI, Claude Code and VS Code. Names are compared without case.
+const TOOLS: &[Known] = &[
+    known(
+        "bash",
+        Action::Shell,
+        "",
+        &[
+            "shell",
+            "sh",
+            "run_in_terminal",
+            "runTerminalCommand",
+            "execute_command",
+        ],
+    ),
+    known("powershell", Action::Shell, "", &["pwsh"]),
+    known("write_bash", Action::Shell, "", &["write_powershell"]),
+    known(
+        "view",
+        Action::Read,
+        "read",
+        &["read", "read_file", "readFile", "NotebookRead"],
+    ),
+    known(
+        "grep",
+        Action::Read,
+        "list",
+        &["rg", "grep_search", "textSearch"],
+    ),
+    known("glob", Action::Read, "list", &["file_search", "fileSearch"]),
+    known(
+        "list",
+        Action::Read,
+        "list",
+        &["ls", "list_dir", "listDirectory"],
+    ),
+    known(
+        "create",
+        Action::Write,
+        "create",
+        &[
+            "write",
+            "create_file",
+            "createFile",
+            "create_directory",
+            "createDirectory",
+        ],
+    ),
+    known(
+        "edit",
+        Action::Write,
+        "update",
+        &[
+            "MultiEdit",
+            "NotebookEdit",
+            "str_replace",
+            "insert",
+            "replace_string_in_file",
+            "multi_replace_string_in_file",
+            "insert_edit_into_file",
+            "editFiles",
+        ],
+    ),
+    known("apply_patch", Action::Write, "update", &[]),
+    known("move_file", Action::Write, "move", &["rename_file"]),
+    known("delete_file", Action::Write, "delete", &["delete"]),
+    known(
+        "web_fetch",
+        Action::Url,
+        "",
+        &["WebFetch", "fetch_webpage", "fetch"],
+    ),
+    known("web_search", Action::Url, "", &["WebSearch"]),
+    known(
+        "task",
+        Action::Delegate,
+        "",
+        &["Agent", "runSubagent", "create_agent"],
+    ),
+    known(
+        "store_memory",
+        Action::Memory,
+        "",
+        &["memory", "update_memory"],
+    ),
+    known("write_agent", Action::CustomTool, "", &["SendMessage"]),
+    known("read_agent", Action::CustomTool, "", &[]),
+    known("list_agents", Action::CustomTool, "", &[]),
+    known(
+        "read_bash",
+        Action::CustomTool,
+        "",
+        &[
+            "BashOutput",
+            "TaskOutput",
+            "get_terminal_output",
+            "read_powershell",
+        ],
+    ),
+    known(
+        "stop_bash",
+        Action::CustomTool,
+        "",
+        &["KillBash", "KillShell", "TaskStop", "stop_powershell"],
+    ),
+    known("list_bash", Action::CustomTool, "", &["list_powershell"]),
+    known("report_intent", Action::CustomTool, "", &[]),
+    known(
+        "update_todo",
+        Action::CustomTool,
+        "",
+        &["TodoWrite", "manage_todo_list", "todo"],
+    ),
+    known("ask_user", Action::CustomTool, "", &["AskUserQuestion"]),
+    known("exit_plan_mode", Action::CustomTool, "", &["ExitPlanMode"]),
+    known("skill", Action::CustomTool, "", &["SlashCommand"]),
+    known("think", Action::CustomTool, "", &[]),
+    known("show_file", Action::CustomTool, "", &[]),
+    known("sql", Action::CustomTool, "", &[]),
+    known("session_store_sql", Action::CustomTool, "", &[]),
+    known(
+        "fetch_copilot_cli_documentation",
+        Action::CustomTool,
+        "",
+        &[],
+    ),
+];
+
+impl Tool {
+    /// The tool of that name. The arguments tell apart what shares a name.
+    #[must_use]
+    pub fn identify(name: &str, args: &Value) -> Self {
+        if name.eq_ignore_ascii_case("str_replace_editor")
+            || name.eq_ignore_ascii_case("str_replace_based_edit_tool")
+        {
+            return Self::editor(args);
+        }
+        // Copilot calls `apply_patch` `Edit` in its PascalCase events: the patch is a plain text.
+        let name = if name.eq_ignore_ascii_case("edit") && args.is_string() {
+            "apply_patch"
+        } else {
+            name
+        };
+        let found = TOOLS.iter().find(|tool| {
+            tool.name.eq_ignore_ascii_case(name)
+                || tool
+                    .aliases
+                    .iter()
+                    .any(|alias| alias.eq_ignore_ascii_case(name))
+        });
+        if let Some(tool) = found {
+            return Self::own(tool.name, tool.action, tool.operation);
+        }
+        Self::foreign(name)
+    }
+
+    fn own(name: &str, action: Action, operation: &'static str) -> Self {
+        Self {
+            facts: ToolFacts {
+                name: name.to_owned(),
+                known: true,
+                ..ToolFacts::default()
+            },
+            action,
+            operation,
+        }
+    }
+
+    /// An editor tool that says in an argument what it does.
+    fn editor(args: &Value) -> Self {
+        match args.get("command").and_then(Value::as_str) {
+            Some("view") => Self::own("view", Action::Read, "read"),
+            Some("create") => Self::own("create", Action::Write, "create"),
+            _ => Self::own("edit", Action::Write, "update"),
+        }
+    }
+
+    /// A tool of an MCP server (`server-tool`, `server/tool`, `mcp__server__tool`), or of nobody.
+    ///
+    /// The host writes `.` as `-` in one spelling and not in the other, and a server's name may
+    /// hold a `-`: all three spellings are brought to the first, which is then cut at its first `-`.
+    fn foreign(name: &str) -> Self {
+        let flat = match name
+            .strip_prefix("mcp__")
+            .and_then(|rest| rest.split_once("__"))
+        {
+            Some((server, tool)) => format!("{server}-{tool}"),
+            None => name.to_owned(),
+        };
+        let flat: String = flat
+            .chars()
+            .map(|c| if c == '/' || c == '.' { '-' } else { c })
+            .collect();
+        match flat.split_once('-') {
+            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => Self {
+                facts: ToolFacts {
+                    server: server.to_owned(),
+                    name: tool.to_owned(),
+                    ..ToolFacts::default()
+                },
+                action: Action::Mcp,
+                operation: "",
+            },
+            _ => Self {
+                facts: ToolFacts {
+                    name: flat,
+                    ..ToolFacts::default()
+                },
+                action: Action::CustomTool,
+                operation: "",
+            },
+        }
+    }
+}
+
+/// The texts in a tool's arguments that a consumer may take for paths, in the order they stand.
+///
+/// Values of `data_keys` are data. Under a key that names paths every text counts; elsewhere what
+/// looks like a path does.
+#[must_use]
+pub fn path_arguments(args: &Value, data_keys: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(args, None, data_keys, &mut found);
+    found
+}
+
+/// Keys whose values are paths, whatever they look like (R-000-39), in lower case without `_`.
+const PATH_KEYS: &[&str] = &[
+    "absolutepath",
+    "cwd",
+    "dest",
+    "destination",
+    "dir",
+    "directory",
+    "dirpath",
+    "file",
+    "filename",
+    "filepath",
+    "files",
+    "folder",
+    "from",
+    "inputpath",
+    "location",
+    "newpath",
+    "notebookpath",
+    "oldpath",
+    "outputpath",
+    "path",
+    "paths",
+    "root",
+    "source",
+    "src",
+    "target",
+    "to",
+    "workingdir",
+    "workdir",
+    "workingdirectory",
+];
+
+fn collect(value: &Value, key: Option<&str>, data_keys: &[String], found: &mut Vec<String>) {
+    if key.is_some_and(|key| data_keys.iter().any(|data| data.eq_ignore_ascii_case(key))) {
+        return;
+    }
+    match value {
+        Value::String(text) => {
+            let named = key.is_some_and(is_path_key);
+            if named || (super::shell::looks_like_path(text) && !text.contains('\n')) {
+                found.push(text.clone());
+            }
+        }
+        Value::Array(all) => {
+            for value in all {
+                collect(value, key, data_keys, found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                collect(value, Some(key), data_keys, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_path_key(key: &str) -> bool {
+    let flat: String = key
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    PATH_KEYS.contains(&flat.as_str())
+}
+
+/// The files that a patch in Copilot's own form touches: operation and path.
+#[must_use]
+pub fn patch_files(patch: &str) -> Vec<(&'static str, String)> {
+    patch
+        .lines()
+        .filter_map(|line| {
+            let line = line.trim_end();
+            let (operation, path) = [
+                ("create", "*** Add File: "),
+                ("update", "*** Update File: "),
+                ("delete", "*** Delete File: "),
+                ("move", "*** Move to: "),
+            ]
+            .into_iter()
+            .find_map(|(operation, mark)| Some((operation, line.strip_prefix(mark)?)))?;
+            Some((operation, path.to_owned()))
+        })
+        .collect()
+}
+
+/// Every text in a value, decoded.
+pub fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(all) => all.iter().for_each(|value| texts(value, found)),
+        Value::Object(fields) => fields.values().for_each(|value| texts(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_spelling_is_the_same_tool() {
+        for (spellings, qualified, action) in [
+            (vec!["bash", "Bash", "shell"], "bash", Action::Shell),
+            (vec!["view", "Read", "read_file"], "view", Action::Read),
+            (vec!["create", "Write"], "create", Action::Write),
+            (vec!["grep", "rg", "Grep"], "grep", Action::Read),
+            (vec!["task", "Task", "Agent"], "task", Action::Delegate),
+            (
+                vec!["triv-add", "triv/add", "mcp__triv__add"],
+                "triv-add",
+                Action::Mcp,
+            ),
+            (
+                vec!["triv-leak-it-now", "triv/leak-it.now"],
+                "triv-leak-it-now",
+                Action::Mcp,
+            ),
+            (
+                vec!["my-srv-do_it", "my-srv/do_it", "mcp__my-srv__do_it"],
+                "my-srv-do_it",
+                Action::Mcp,
+            ),
+            (vec!["frobnicate"], "frobnicate", Action::CustomTool),
+        ] {
+            for name in spellings {
+                let tool = Tool::identify(name, &json!({}));
+                assert_eq!(tool.facts.qualified(), qualified, "{name}");
+                assert_eq!(tool.action, action, "{name}");
+            }
+        }
+        assert_eq!(
+            Tool::identify("Edit", &json!("*** Begin Patch")).facts.name,
+            "apply_patch"
+        );
+        assert_eq!(
+            Tool::identify("str_replace_editor", &json!({"command": "view"})).action,
+            Action::Read
+        );
+    }
+
+    #[test]
+    fn paths_are_found_at_any_depth() {
+        let keys = vec!["content".to_owned()];
+        let args = json!({"path": "a", "opts": {"filePath": ["b", {"x": "/c"}]}, "content": "/d", "n": "word", "u": "../e"});
+        assert_eq!(path_arguments(&args, &keys), ["a", "b", "/c", "../e"]);
+    }
+
+    #[test]
+    fn a_patch_names_its_files() {
+        let patch = "*** Begin Patch\n*** Add File: /w/p\n+x\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-x\n+y\n*** Delete File: c\n*** End Patch\n";
+        let expected = [
+            ("create", "/w/p"),
+            ("update", "a.txt"),
+            ("move", "b.txt"),
+            ("delete", "c"),
+        ];
+        let files = patch_files(patch);
+        assert_eq!(files.len(), expected.len());
+        for ((operation, path), expected) in files.iter().zip(expected) {
+            assert_eq!((*operation, path.as_str()), expected);
+        }
+    }
+}
