@@ -1,3 +1,23 @@
-//! lib
+//! A fail-closed policy gate for coding agents.
+//!
+//! Whatever an agent wants to do passes one gate ([`gate::Gate`]); the gate asks one engine
+//! ([`engine::decide`]); the engine judges by policy files; the record is on disk before the answer
+//! leaves. Rust computes facts, policy files hold the judgement.
+//!
+//! The rooms, from the ground up. A room imports only from floors below it
+//! (`tests/architecture.rs`).
+//!
+//! | floor | rooms | what they are |
+//! |---|---|---|
+//! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
+//! | 1 books | [`facts`] [`audit`] [`config`] | what is true, what happened, what is set, what is ruled |
+//! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
+//! | 4 doors | [`hook`] | what calls us |
+//!
+
+pub mod audit;
+pub mod config;
 pub mod engine;
 pub mod facts;
+pub mod gate;
+pub mod hook;

@@ -13,6 +13,7 @@ pub mod bundle;
 pub mod codec;
 pub mod containment;
 pub mod decision;
+pub mod explain;
 pub mod pattern;
 pub mod permission;
 pub mod request;

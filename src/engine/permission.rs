@@ -39,6 +39,9 @@ pub struct EvaluationError {
     pub message: String,
 }
 
+/// A request as Cedar takes it.
+pub(super) struct Question(CedarRequest, Entities);
+
 /// The policies of one bundle that can speak of one action on one type of resource.
 struct Slice {
     set: PolicySet,
@@ -86,7 +89,7 @@ impl<'a> Judge<'a> {
         slice.judge(self.bundle, &question)
     }
 
-    fn question(&self, request: &Request) -> Result<(CedarRequest, Entities), EvaluationError> {
+    pub(super) fn question(&self, request: &Request) -> Result<Question, EvaluationError> {
         let principal = self.uid(&self.names.agent, &request.principal.session);
         let action = self.uid(&self.names.action, request.action.name());
         let kind = request.resource.kind();
@@ -107,7 +110,7 @@ impl<'a> Judge<'a> {
             .map_err(|error| failure(&format!("the context cannot be built: {error}")))?;
         let request = CedarRequest::new(principal, action, resource, context, None)
             .map_err(|error| failure(&format!("the request cannot be built: {error}")))?;
-        Ok((request, entities))
+        Ok(Question(request, entities))
     }
 
     fn uid(&self, type_name: &EntityTypeName, id: &str) -> EntityUid {
@@ -151,12 +154,8 @@ impl Slice {
         Ok(Self { set, members })
     }
 
-    fn judge(
-        &self,
-        bundle: &Bundle,
-        (request, entities): &(CedarRequest, Entities),
-    ) -> Result<Judged, EvaluationError> {
-        let (first, held) = ask(&self.set, request, entities)?;
+    fn judge(&self, bundle: &Bundle, question: &Question) -> Result<Judged, EvaluationError> {
+        let (first, held) = ask(&self.set, question)?;
         let verdict = |index: &usize| bundle.policies.get(*index).map(|policy| policy.verdict);
         let monitored = |index: &usize| {
             bundle
@@ -194,7 +193,7 @@ impl Slice {
             rest.remove_static(PolicyId::new(index.to_string()))
                 .map_err(|error| failure(&error.to_string()))?;
         }
-        let (second, permits) = ask(&rest, request, entities)?;
+        let (second, permits) = ask(&rest, question)?;
         if second != CedarDecision::Allow {
             return Ok(answer(Effect::Deny, Effect::Deny, Vec::new()));
         }
@@ -220,30 +219,32 @@ impl Slice {
 }
 
 /// Cedar's decision and the policies that made it.
-fn ask(
+pub(super) fn ask(
     set: &PolicySet,
-    request: &CedarRequest,
-    entities: &Entities,
+    Question(request, entities): &Question,
 ) -> Result<(CedarDecision, Vec<usize>), EvaluationError> {
     let response = Authorizer::new().is_authorized(request, set, entities);
     if let Some(error) = response.diagnostics().errors().next() {
         let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
         return Err(EvaluationError {
-            policy: error.policy_id().to_string().parse().ok(),
+            policy: index_of(error.policy_id()).ok(),
             message: error.inner().to_string(),
         });
     }
     let mut held = response
         .diagnostics()
         .reason()
-        .map(|id| {
-            id.to_string()
-                .parse()
-                .map_err(|_| failure("a policy has an id of its own"))
-        })
+        .map(index_of)
         .collect::<Result<Vec<usize>, _>>()?;
     held.sort_unstable();
     Ok((response.decision(), held))
+}
+
+/// A slice's policies are called by their index in the bundle.
+fn index_of(id: &PolicyId) -> Result<usize, EvaluationError> {
+    let text: &str = id.as_ref();
+    text.parse()
+        .map_err(|_| failure("a policy has an id of its own"))
 }
 
 impl Names {

@@ -66,12 +66,7 @@ impl Lineage {
     /// Ids are the host's; a digest makes any of them a file name.
     fn file(&self, agent: &str) -> PathBuf {
         let digest = Sha256::digest(agent.as_bytes());
-        let name: String = digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        self.dir.join(name)
+        self.dir.join(hex::encode(digest))
     }
 }
 

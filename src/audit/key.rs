@@ -1,0 +1,126 @@
+//! The installation's key: values in the record are hidden with it, never with a plain hash.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::AuditError;
+
+/// What the HMAC is for, so that no other use of the key gives the same values.
+const DOMAIN: &[u8] = b"copilot-bridge/record/v1\0";
+
+/// The installation's key for HMAC-SHA256.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Key {
+    /// A key of those bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key of an installation, made if there is none yet.
+    ///
+    /// Parallel first calls agree on one key.
+    ///
+    /// # Errors
+    /// If the key cannot be read or made, belongs to another user, or others may read it.
+    pub fn of(state: &Path) -> Result<Self, AuditError> {
+        let path = path(state);
+        if let Some(key) = load(&path)? {
+            return Ok(key);
+        }
+        create(state, &path)?;
+        load(&path)?.ok_or_else(|| AuditError(format!("the key `{}` is gone", path.display())))
+    }
+
+    /// HMAC-SHA256 of a value, in hexadecimal.
+    #[must_use]
+    pub fn hmac(&self, value: &[u8]) -> String {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
+            // HMAC takes keys of any length.
+            return String::new();
+        };
+        mac.update(DOMAIN);
+        mac.update(value);
+        hex::encode(mac.finalize().into_bytes())
+    }
+}
+
+/// Where the key of an installation is.
+#[must_use]
+pub fn path(state: &Path) -> PathBuf {
+    state.join("key")
+}
+
+fn load(path: &Path) -> Result<Option<Key>, AuditError> {
+    let mut file = match super::writer::private(fs::OpenOptions::new().read(true)).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(AuditError::io("open the key", path, &error)),
+    };
+    super::writer::check_owner(&file, path)?;
+    let mut bytes = [0; 32];
+    file.read_exact(&mut bytes)
+        .map_err(|error| AuditError::io("read the key", path, &error))?;
+    Ok(Some(Key(bytes)))
+}
+
+fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
+    super::writer::create_private_dir(state)?;
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| AuditError(format!("no random bytes for the key: {error}")))?;
+    let failed = |error: std::io::Error| AuditError::io("make the key", path, &error);
+    // Made complete under another name and then linked, so that no reader sees half a key.
+    let mut file = tempfile::NamedTempFile::new_in(state).map_err(failed)?;
+    file.write_all(&bytes).map_err(failed)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn parallel_first_calls_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let values: Vec<String> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..16)
+                .map(|_| scope.spawn(|| Key::of(&state).unwrap().hmac(b"x")))
+                .collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(values.iter().all(|value| *value == values[0]));
+        assert_eq!(values[0].len(), 64);
+        let mode = fs::metadata(path(&state)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        Key::of(dir.path()).unwrap();
+        fs::set_permissions(path(dir.path()), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Key::of(dir.path()).is_err());
+        fs::write(path(dir.path()), b"short").unwrap();
+        fs::set_permissions(path(dir.path()), fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(Key::of(dir.path()).is_err());
+    }
+}

@@ -1,0 +1,3 @@
+//! The form of a line, by version.
+
+pub mod v1;

@@ -1,0 +1,448 @@
+//! Version 1 of a line. The order of the keys is fixed, every key is always there, and no line is
+//! longer than 16 KiB.
+//!
+//! Values of arguments never stand here: a keyed HMAC and a length do.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::audit::key::Key;
+use crate::engine::decision::{Effect, FaultClass, Obligation, Reason};
+use crate::engine::request::{Request, Resource};
+
+/// No line is longer, its line feed included.
+pub const LINE_LIMIT: usize = 16 << 10;
+
+/// No text is longer; a longer one is replaced by its HMAC and length.
+const TEXT_LIMIT: usize = 512;
+
+/// No line has more reasons.
+const REASON_LIMIT: usize = 16;
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A tool call was judged.
+    ToolUse,
+    /// A host asked for permission.
+    Permission,
+    /// A call is about to leave for an MCP server.
+    McpCall,
+    /// A tool answered or failed.
+    Result,
+    /// A prompt.
+    Prompt,
+    /// A session or sub-agent starts, ends, stops or shortens itself.
+    Session,
+    /// The host met an error.
+    Error,
+    /// The host told the person something.
+    Notification,
+    /// An event could not be read.
+    Fault,
+    /// A torn line was found and ended.
+    Recovered,
+    /// A denial went out before the line of its event was written.
+    Superseded,
+}
+
+/// What the gate knows of an event when it is judged.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// What the line is about.
+    pub kind: Kind,
+    /// The event's name: `pre_tool_use`, …
+    pub event: &'a str,
+    /// The dialect that it was written in.
+    pub dialect: &'a str,
+    /// The host's id of the session.
+    pub session: Option<&'a str>,
+    /// The host's id of the call.
+    pub call: Option<&'a str>,
+    /// The id of the sub-agent.
+    pub agent: Option<&'a str>,
+    /// The id of the agent that started it.
+    pub parent: Option<&'a str>,
+    /// How many agents stand above it.
+    pub depth: u32,
+    /// The working directory, resolved.
+    pub cwd: Option<&'a str>,
+    /// The canonical name of the tool.
+    pub tool: Option<&'a str>,
+    /// The tool's arguments. Only their HMAC and length are written.
+    pub args: Option<&'a Value>,
+    /// What was judged.
+    pub requests: Vec<&'a Request>,
+    /// The answer.
+    pub decision: Effect,
+    /// The policies that decided.
+    pub reasons: &'a [Reason],
+    /// What the answer would be if nothing were only monitored.
+    pub would_decide: Effect,
+    /// What had to be done.
+    pub obligations: Vec<Obligation>,
+    /// The digest of the policies; nothing if there were none.
+    pub policy_digest: Option<&'a str>,
+    /// How long it took, in microseconds, up to the record.
+    pub latency_us: u64,
+    /// What was broken.
+    pub error_class: Option<FaultClass>,
+    /// More, by kind.
+    pub detail: Value,
+}
+
+/// What the writer knows of a line besides.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    /// The line's number, over all days.
+    pub seq: u64,
+    /// RFC 3339, UTC, microseconds.
+    pub ts: String,
+    /// Nanoseconds since the machine started.
+    pub mono: u64,
+    /// The id of the machine's start.
+    pub boot: String,
+    /// The machine's name.
+    pub host: String,
+    /// The user's numeric id.
+    pub uid: u32,
+    /// The process.
+    pub pid: u32,
+    /// SHA-256 of the line before, in hexadecimal.
+    pub prev: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u8,
+    seq: u64,
+    ts: &'a str,
+    mono: u64,
+    boot: &'a str,
+    kind: Kind,
+    host: &'a str,
+    uid: u32,
+    pid: u32,
+    event: &'a str,
+    dialect: &'a str,
+    session: Value,
+    call: Value,
+    agent: Value,
+    parent: Value,
+    depth: u32,
+    entity: Value,
+    cwd: Value,
+    tool: Value,
+    args_hmac: Value,
+    args_redacted: Value,
+    requests: &'a [Value],
+    #[serde(skip_serializing_if = "is_false")]
+    truncated: bool,
+    decision: Effect,
+    reasons: Vec<Value>,
+    would_decide: Effect,
+    obligations: &'a [Obligation],
+    redactions: [Value; 0],
+    policy_digest: Option<&'a str>,
+    engine_version: &'a str,
+    latency_us: u64,
+    error_class: Option<FaultClass>,
+    trace: Value,
+    detail: Value,
+    prev: &'a str,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// The line, with its line feed.
+#[must_use]
+pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
+    let mut requests: Vec<Value> = entry.requests.iter().map(|one| request(one, key)).collect();
+    let mut reasons = entry.reasons;
+    let mut detail = bounded(&entry.detail, key);
+    let mut truncated = false;
+    if reasons.len() > REASON_LIMIT {
+        reasons = reasons.get(..REASON_LIMIT).unwrap_or_default();
+        truncated = true;
+    }
+    loop {
+        let text = |value: Option<&str>| value.map_or(Value::Null, |value| text(value, key));
+        let line = Line {
+            v: 1,
+            seq: stamp.seq,
+            ts: &stamp.ts,
+            mono: stamp.mono,
+            boot: &stamp.boot,
+            kind: entry.kind,
+            host: &stamp.host,
+            uid: stamp.uid,
+            pid: stamp.pid,
+            event: entry.event,
+            dialect: entry.dialect,
+            session: text(entry.session),
+            call: text(entry.call),
+            agent: text(entry.agent),
+            parent: text(entry.parent),
+            depth: entry.depth,
+            entity: Value::Null,
+            cwd: text(entry.cwd),
+            tool: text(entry.tool),
+            args_hmac: entry
+                .args
+                .map_or(Value::Null, |args| hidden(&args.to_string(), key)),
+            args_redacted: Value::Null,
+            requests: &requests,
+            truncated,
+            decision: entry.decision,
+            reasons: reasons.iter().map(|one| reason(one, key)).collect(),
+            would_decide: entry.would_decide,
+            obligations: &entry.obligations,
+            redactions: [],
+            policy_digest: entry.policy_digest,
+            engine_version: env!("CARGO_PKG_VERSION"),
+            latency_us: entry.latency_us,
+            error_class: entry.error_class,
+            trace: json!({"traceparent": null, "tracestate": null}),
+            detail: detail.clone(),
+            prev: &stamp.prev,
+        };
+        let mut bytes = serde_json::to_vec(&line).unwrap_or_default();
+        bytes.push(b'\n');
+        if bytes.len() <= LINE_LIMIT {
+            return bytes;
+        }
+        truncated = true;
+        if requests.is_empty() {
+            // What is left is bounded field by field, but for these.
+            detail = Value::Null;
+            reasons = reasons.get(..1).unwrap_or_default();
+        } else {
+            requests.truncate(requests.len() / 2);
+        }
+    }
+}
+
+/// One request without what may hold a secret: command lines and addresses are hidden.
+fn request(request: &Request, key: &Key) -> Value {
+    let resource = match &request.resource {
+        Resource::Path(path) => json!({
+            "type": "path",
+            "given": text(&path.given, key),
+            "resolved": text(&path.resolved, key),
+            "inside": path.inside,
+            "exists": path.exists,
+            "link": path.link,
+            "fault": text(&path.fault, key),
+            "labels": path.labels,
+        }),
+        Resource::Command(command) => json!({
+            "type": "command",
+            "text": hidden(&command.text, key),
+            "program": text(&command.program, key),
+            "arguments": command.arguments.len(),
+            "certain": command.certain,
+            "labels": command.labels,
+        }),
+        Resource::Url(url) => json!({"type": "url", "given": hidden(&url.given, key)}),
+        Resource::Tool(tool) => json!({
+            "type": "tool",
+            "server": text(&tool.server, key),
+            "name": text(&tool.name, key),
+            "known": tool.known,
+            "harmless": tool.harmless,
+        }),
+        Resource::Text(facts) => {
+            json!({"type": "text", "kind": facts.kind, "bytes": facts.bytes})
+        }
+    };
+    let context = &request.context;
+    json!({
+        "action": request.action,
+        "resource": resource,
+        "context": {
+            "operation": context.operation,
+            "workspace": text(&context.workspace, key),
+            "depth_limit": context.depth_limit,
+            "interactive": context.interactive,
+            "can_replace_results": context.can_replace_results,
+            "patterns": context.patterns,
+        },
+    })
+}
+
+fn reason(reason: &Reason, key: &Key) -> Value {
+    json!({"id": text(&reason.id, key), "file": text(&reason.file, key), "line": reason.line})
+}
+
+/// A text, or its HMAC and length where it is long.
+fn text(value: &str, key: &Key) -> Value {
+    if value.len() > TEXT_LIMIT {
+        hidden(value, key)
+    } else {
+        Value::String(value.to_owned())
+    }
+}
+
+fn hidden(value: &str, key: &Key) -> Value {
+    json!({"hmac": key.hmac(value.as_bytes()), "len": value.len()})
+}
+
+/// A detail with every text bounded.
+fn bounded(value: &Value, key: &Key) -> Value {
+    match value {
+        Value::String(string) => text(string, key),
+        Value::Array(all) => all.iter().map(|one| bounded(one, key)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), bounded(value, key)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::action::Action;
+    use crate::engine::request::{Agent, CommandFacts, Context, PathFacts};
+    use proptest::prelude::*;
+
+    const KEYS: [&str; 35] = [
+        "v",
+        "seq",
+        "ts",
+        "mono",
+        "boot",
+        "kind",
+        "host",
+        "uid",
+        "pid",
+        "event",
+        "dialect",
+        "session",
+        "call",
+        "agent",
+        "parent",
+        "depth",
+        "entity",
+        "cwd",
+        "tool",
+        "args_hmac",
+        "args_redacted",
+        "requests",
+        "decision",
+        "reasons",
+        "would_decide",
+        "obligations",
+        "redactions",
+        "policy_digest",
+        "engine_version",
+        "latency_us",
+        "error_class",
+        "trace",
+        "detail",
+        "prev",
+        "",
+    ];
+
+    fn made(text: &str, requests: usize, reasons: usize) -> Value {
+        let key = Key::from_bytes([7; 32]);
+        let path = Request {
+            principal: Agent::default(),
+            action: Action::Read,
+            resource: Resource::Path(PathFacts {
+                given: text.into(),
+                ..PathFacts::default()
+            }),
+            context: Context::default(),
+        };
+        let command = Request {
+            resource: Resource::Command(CommandFacts {
+                text: text.into(),
+                ..CommandFacts::default()
+            }),
+            ..path.clone()
+        };
+        let reason = Reason {
+            id: text.into(),
+            file: text.into(),
+            line: 1,
+            text: text.into(),
+            fact: text.into(),
+            help: text.into(),
+        };
+        let args = json!({"command": text});
+        let entry = Entry {
+            kind: Kind::ToolUse,
+            event: "pre_tool_use",
+            dialect: "copilot",
+            session: Some(text),
+            call: Some(text),
+            agent: Some(text),
+            parent: Some(text),
+            depth: 1,
+            cwd: Some(text),
+            tool: Some(text),
+            args: Some(&args),
+            requests: std::iter::repeat_n([&path, &command], requests)
+                .flatten()
+                .collect(),
+            decision: Effect::Deny,
+            reasons: &vec![reason; reasons],
+            would_decide: Effect::Deny,
+            obligations: vec![],
+            policy_digest: None,
+            latency_us: 1,
+            error_class: None,
+            detail: json!({"a": [text]}),
+        };
+        let stamp = Stamp {
+            seq: 1,
+            ts: "t".into(),
+            mono: 1,
+            boot: "b".into(),
+            host: "h".into(),
+            uid: 0,
+            pid: 1,
+            prev: "0".repeat(64),
+        };
+        let bytes = line(&entry, &stamp, &key);
+        assert!(bytes.len() <= LINE_LIMIT);
+        assert_eq!(bytes.last(), Some(&b'\n'));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[test]
+    fn the_keys_stand_in_their_order() {
+        let line = made("x", 1, 1);
+        let keys: Vec<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(keys, KEYS[..34]);
+    }
+
+    #[test]
+    fn a_command_line_is_never_written() {
+        let line = made("curl -H hunter2", 1, 0);
+        let requests = line["requests"].to_string();
+        assert!(!requests.contains("hunter2\",\"program"), "{requests}");
+        assert!(line["requests"][1]["resource"]["text"]["hmac"].is_string());
+        assert_eq!(line["args_redacted"], Value::Null);
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_fits(text in "\\PC{0,900}", requests in 0_usize..200, reasons in 0_usize..40) {
+            let line = made(&text, requests, reasons);
+            let cut = line["requests"].as_array().unwrap().len() < requests * 2 || reasons > REASON_LIMIT;
+            prop_assert!(!cut || line["truncated"] == true);
+        }
+    }
+}

@@ -1,0 +1,654 @@
+//! Appending a line: under a lock, in one write, chained to the line before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::key::Key;
+use super::record::v1::{self, Entry, Kind, Stamp};
+use super::{AuditError, read};
+use crate::engine::bundle::Durability;
+use crate::engine::decision::Effect;
+
+/// What the first line of all is chained to.
+const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// How far back the last line is looked for at first.
+const TAIL: u64 = 64 << 10;
+
+/// So many notes about late answers are taken into the record at once.
+const NOTES: usize = 64;
+
+/// The record of one installation.
+#[derive(Debug)]
+pub struct Log {
+    state: PathBuf,
+    dir: PathBuf,
+    key: Key,
+    durability: Durability,
+}
+
+/// Where a line ended up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The line's number.
+    pub seq: u64,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// A note that a denial went out before its line was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// The process that answered.
+    pub pid: u32,
+    /// The event.
+    pub event: String,
+    /// When, as in the record.
+    pub ts: String,
+    /// How long it had taken, in microseconds.
+    pub latency_us: u64,
+}
+
+/// The end of the record, as the next line needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct End {
+    seq: u64,
+    prev: String,
+    /// The bytes of a line that was cut short.
+    torn: Option<Vec<u8>>,
+}
+
+impl Log {
+    /// The record below a state directory, or in a directory of its own.
+    ///
+    /// # Errors
+    /// If its directory or the installation's key cannot be made or used.
+    pub fn open(
+        state: &Path,
+        dir: Option<PathBuf>,
+        durability: Durability,
+    ) -> Result<Self, AuditError> {
+        let dir = match dir {
+            Some(dir) => dir,
+            None => {
+                let dir = state.join("audit");
+                create_private_dir(&dir)?;
+                dir
+            }
+        };
+        Ok(Self {
+            key: Key::of(state)?,
+            state: state.to_path_buf(),
+            dir,
+            durability,
+        })
+    }
+
+    /// The installation's key.
+    #[must_use]
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Appends one line. When this returns, it is written; with `sync`, it is on the disk itself.
+    ///
+    /// # Errors
+    /// If the line is not in the record whole. What was written of it is taken back.
+    pub fn append(&self, entry: &Entry<'_>, sync: bool) -> Result<Position, AuditError> {
+        let mut lock = self.lock()?;
+        let now = jiff::Timestamp::now();
+        let path = self.day(&mut lock, now)?;
+        let mut file = private(OpenOptions::new().create(true).append(true).read(true))
+            .open(&path)
+            .map_err(|error| AuditError::io("open", &path, &error))?;
+        check_owner(&file, &path)?;
+        let mut end = self.end(&mut file, &path)?;
+        let mut pen = Pen {
+            file: &mut file,
+            path: &path,
+            key: &self.key,
+            stamp: stamp(now),
+        };
+        if let Some(torn) = end.torn.take() {
+            pen.recover(&mut end, &torn)?;
+        }
+        let notes = self.state.join("audit/superseded");
+        if notes.symlink_metadata().is_ok() {
+            pen.supersede(&mut end, &notes)?;
+        }
+        pen.write(&mut end, entry)?;
+        if sync || self.durability == Durability::Sync {
+            file.sync_data()
+                .map_err(|error| AuditError::io("sync", &path, &error))?;
+        }
+        Ok(Position {
+            seq: end.seq,
+            file: path,
+        })
+    }
+
+    /// Waits for the lock. The door's watchdog bounds the wait.
+    fn lock(&self) -> Result<File, AuditError> {
+        let path = self.dir.join("lock");
+        let file = private(
+            OpenOptions::new()
+                .create(true)
+                .read(true)
+                .write(true)
+                .truncate(false),
+        )
+        .open(&path)
+        .map_err(|error| AuditError::io("open", &path, &error))?;
+        check_owner(&file, &path)?;
+        file.lock()
+            .map_err(|error| AuditError::io("lock", &path, &error))?;
+        Ok(file)
+    }
+
+    /// The file of the day. The lock file holds the newest day, so that a clock that went back
+    /// does not put a line behind an older one.
+    fn day(&self, lock: &mut File, now: jiff::Timestamp) -> Result<PathBuf, AuditError> {
+        let today = now.strftime("%Y-%m-%d").to_string();
+        let mut newest = String::new();
+        let failed = |error: std::io::Error| AuditError::io("read the lock in", &self.dir, &error);
+        Read::by_ref(lock)
+            .take(16)
+            .read_to_string(&mut newest)
+            .map_err(failed)?;
+        let newest = newest.trim();
+        let day = if newest > today.as_str() && newest.parse::<jiff::civil::Date>().is_ok() {
+            newest.to_owned()
+        } else {
+            today
+        };
+        if day != newest {
+            lock.seek(SeekFrom::Start(0)).map_err(failed)?;
+            // A lock file that cannot be written costs the protection, not the record.
+            let _ = lock.write_all(day.as_bytes());
+        }
+        Ok(self.dir.join(format!("audit-{day}.jsonl")))
+    }
+
+    fn end(&self, file: &mut File, path: &Path) -> Result<End, AuditError> {
+        let failed = |error: std::io::Error| AuditError::io("read", path, &error);
+        let length = file.metadata().map_err(failed)?.len();
+        if length > 0 {
+            return end_of(file, length).map_err(failed);
+        }
+        let earlier = read::days(&self.dir)?
+            .into_iter()
+            .rev()
+            .find(|day| day.as_path() < path && day.metadata().is_ok_and(|m| m.len() > 0));
+        let Some(earlier) = earlier else {
+            return Ok(End {
+                seq: 0,
+                prev: GENESIS.to_owned(),
+                torn: None,
+            });
+        };
+        let failed = |error: std::io::Error| AuditError::io("read", &earlier, &error);
+        let mut file = File::open(&earlier).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let end = end_of(&mut file, length).map_err(failed)?;
+        // A torn line of an earlier day stays as it is, and the chain goes over its bytes.
+        let prev = end
+            .torn
+            .as_ref()
+            .map_or(end.prev, |torn| hex::encode(Sha256::digest(torn)));
+        Ok(End {
+            seq: end.seq,
+            prev,
+            torn: None,
+        })
+    }
+}
+
+/// Leaves a note that a denial went out before the line was written. Never waits for the lock.
+///
+/// # Errors
+/// If the note cannot be written; there is then nobody left to tell.
+pub fn note_late(state: &Path, event: &str, latency_us: u64) -> Result<(), AuditError> {
+    let path = state.join("audit/superseded");
+    let late = Late {
+        pid: std::process::id(),
+        event: event.to_owned(),
+        ts: time(jiff::Timestamp::now()),
+        latency_us,
+    };
+    let line = format!("{}\n", json!(late));
+    private(OpenOptions::new().create(true).append(true))
+        .open(&path)
+        .and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| AuditError::io("write", &path, &error))
+}
+
+/// Writes lines while the lock is held.
+struct Pen<'a> {
+    file: &'a mut File,
+    path: &'a Path,
+    key: &'a Key,
+    stamp: Stamp,
+}
+
+impl Pen<'_> {
+    /// One line in one write. What is not written whole is taken back.
+    fn write(&mut self, end: &mut End, entry: &Entry<'_>) -> Result<(), AuditError> {
+        self.stamp.seq = end.seq + 1;
+        self.stamp.prev.clone_from(&end.prev);
+        let line = v1::line(entry, &self.stamp, self.key);
+        let body = line.strip_suffix(b"\n").unwrap_or(&line);
+        let prev = hex::encode(Sha256::digest(body));
+        self.put(&line)?;
+        *end = End {
+            seq: end.seq + 1,
+            prev,
+            torn: None,
+        };
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), AuditError> {
+        let failed = |error: &std::io::Error| AuditError::io("write", self.path, error);
+        let before = self.file.metadata().map_err(|error| failed(&error))?.len();
+        let written = self.file.write(bytes);
+        let error = match written {
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(_) => std::io::Error::from(std::io::ErrorKind::StorageFull),
+            Err(error) => error,
+        };
+        // If this fails too, the next writer ends the torn line.
+        let _ = self.file.set_len(before);
+        Err(failed(&error))
+    }
+
+    /// Ends a torn line and says so.
+    fn recover(&mut self, end: &mut End, torn: &[u8]) -> Result<(), AuditError> {
+        self.put(b"\n")?;
+        let digest = hex::encode(Sha256::digest(torn));
+        end.prev.clone_from(&digest);
+        let detail = json!({"bytes": torn.len(), "sha256": digest});
+        self.write(end, &notice(Kind::Recovered, "recovered", detail))
+    }
+
+    /// Takes the notes about late answers into the record.
+    fn supersede(&mut self, end: &mut End, notes: &Path) -> Result<(), AuditError> {
+        let mut text = String::new();
+        let read = private(OpenOptions::new().read(true))
+            .open(notes)
+            .and_then(|file| file.take(TAIL).read_to_string(&mut text));
+        if read.is_ok() {
+            for late in text.lines().take(NOTES) {
+                if let Ok(late) = serde_json::from_str::<Late>(late) {
+                    self.write(end, &notice(Kind::Superseded, "superseded", json!(late)))?;
+                }
+            }
+        }
+        let _ = fs::remove_file(notes);
+        Ok(())
+    }
+}
+
+fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
+    Entry {
+        kind,
+        event,
+        dialect: "",
+        session: None,
+        call: None,
+        agent: None,
+        parent: None,
+        depth: 0,
+        cwd: None,
+        tool: None,
+        args: None,
+        requests: Vec::new(),
+        decision: Effect::Deny,
+        reasons: &[],
+        would_decide: Effect::Deny,
+        obligations: Vec::new(),
+        policy_digest: None,
+        latency_us: 0,
+        error_class: None,
+        detail,
+    }
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
+}
+
+/// The last line's number and hash, and what stands behind it without a line feed.
+fn end_of(file: &mut File, length: u64) -> std::io::Result<End> {
+    let mut window = TAIL;
+    loop {
+        let from = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        Read::by_ref(file).take(window).read_to_end(&mut bytes)?;
+        let torn = bytes
+            .rsplit(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let whole = bytes.len() - torn.len();
+        let mut lines = bytes
+            .get(..whole.saturating_sub(1))
+            .unwrap_or_default()
+            .rsplit(|byte| *byte == b'\n');
+        let last = lines.next().unwrap_or_default();
+        // The oldest piece in the window may lack its beginning.
+        let complete = from == 0 || last.len() + torn.len() + 2 < bytes.len();
+        if !complete {
+            window *= 2;
+            continue;
+        }
+        let seq = std::iter::once(last)
+            .chain(lines)
+            .find_map(|line| serde_json::from_slice::<Numbered>(line).ok())
+            .map_or(0, |line| line.seq);
+        let hashed = if torn.is_empty() || whole > 0 {
+            last
+        } else {
+            torn
+        };
+        return Ok(End {
+            seq,
+            prev: if hashed.is_empty() {
+                GENESIS.to_owned()
+            } else {
+                hex::encode(Sha256::digest(hashed))
+            },
+            torn: (!torn.is_empty()).then(|| torn.to_vec()),
+        });
+    }
+}
+
+fn stamp(now: jiff::Timestamp) -> Stamp {
+    Stamp {
+        seq: 0,
+        ts: time(now),
+        mono: monotonic(),
+        boot: boot(),
+        host: host(),
+        uid: uid(),
+        pid: std::process::id(),
+        prev: String::new(),
+    }
+}
+
+fn time(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn monotonic() -> u64 {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
+        .ok()
+        .and_then(|time| {
+            let seconds = u64::try_from(time.tv_sec()).ok()?;
+            let nanoseconds = u64::try_from(time.tv_nsec()).ok()?;
+            Some(seconds * 1_000_000_000 + nanoseconds)
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const fn monotonic() -> u64 {
+    0
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_default()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
+}
+
+#[cfg(unix)]
+fn uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+const fn uid() -> u32 {
+    0
+}
+
+/// A file that only its owner may use, and that is never reached through a link.
+#[cfg(unix)]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options
+        .mode(0o600)
+        .custom_flags((nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK).bits())
+}
+
+#[cfg(not(unix))]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes a directory, and those above it, that only its owner may use.
+pub(super) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(dir)
+        .map_err(|error| AuditError::io("make", dir, &error))
+}
+
+/// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
+#[cfg(unix)]
+pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = file
+        .metadata()
+        .map_err(|error| AuditError::io("look at", path, &error))?;
+    let refuse = |why: &str| Err(AuditError(format!("`{}` {why}", path.display())));
+    if !metadata.is_file() {
+        return refuse("is no plain file");
+    }
+    if metadata.uid() != uid() && metadata.uid() != 0 {
+        return refuse("belongs to another user");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return refuse("can be used by others than its owner");
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn log(state: &Path) -> Log {
+        Log::open(state, None, Durability::Os).unwrap()
+    }
+
+    fn entry() -> Entry<'static> {
+        notice(Kind::Session, "session_start", Value::Null)
+    }
+
+    fn lines(state: &Path) -> Vec<String> {
+        read::days(&state.join("audit"))
+            .unwrap()
+            .iter()
+            .flat_map(|day| {
+                fs::read_to_string(day)
+                    .unwrap()
+                    .lines()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Every line is chained to the one before, and the numbers have no gap.
+    fn assert_whole(state: &Path) {
+        let mut prev = GENESIS.to_owned();
+        let mut seq = 0;
+        for line in lines(state) {
+            if let Ok(value) = serde_json::from_str::<Value>(&line) {
+                seq += 1;
+                assert_eq!(value["prev"], prev.as_str(), "{line}");
+                assert_eq!(value["seq"], seq, "{line}");
+            }
+            prev = hex::encode(Sha256::digest(line.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn parallel_writers_make_one_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    let log = log(dir.path());
+                    log.append(&entry(), false).unwrap();
+                    log.append(&entry(), false).unwrap();
+                });
+            }
+        });
+        assert_eq!(lines(dir.path()).len(), 200);
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_torn_line_is_ended_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        let first = log.append(&entry(), false).unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(&first.file)
+            .unwrap()
+            .write_all(b"{\"v\":1,\"se")
+            .unwrap();
+        log.append(&entry(), true).unwrap();
+        let all = lines(dir.path());
+        assert_eq!(all.len(), 4);
+        assert!(all[2].contains("\"kind\":\"recovered\""), "{}", all[2]);
+        assert!(all[2].contains("\"bytes\":10"), "{}", all[2]);
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_file_of_nothing_but_a_torn_line_is_recovered() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = log(dir.path()).append(&entry(), false).unwrap();
+        fs::write(&first.file, "x".repeat(200_000)).unwrap();
+        log(dir.path()).append(&entry(), false).unwrap();
+        assert!(lines(dir.path())[1].contains("\"bytes\":200000"));
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_day_is_chained_to_the_day_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        let first = log.append(&entry(), false).unwrap();
+        fs::rename(
+            &first.file,
+            first.file.with_file_name("audit-2020-01-01.jsonl"),
+        )
+        .unwrap();
+        let second = log.append(&entry(), false).unwrap();
+        assert_eq!(second.seq, 2);
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_clock_that_went_back_does_not_go_back_in_the_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        log.append(&entry(), false).unwrap();
+        fs::write(dir.path().join("audit/lock"), "2999-01-01").unwrap();
+        let later = log.append(&entry(), false).unwrap();
+        assert!(later.file.ends_with("audit-2999-01-01.jsonl"));
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_late_answer_is_told_by_the_next_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        note_late(dir.path(), "pre_tool_use", 1_000_001).unwrap();
+        log.append(&entry(), false).unwrap();
+        log.append(&entry(), false).unwrap();
+        let all = lines(dir.path());
+        assert_eq!(all.len(), 3);
+        assert!(
+            all[0].contains("\"kind\":\"superseded\"") && all[0].contains("1000001"),
+            "{}",
+            all[0]
+        );
+        assert_whole(dir.path());
+    }
+
+    #[test]
+    fn a_record_that_others_can_use_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        let first = log.append(&entry(), false).unwrap();
+        fs::set_permissions(&first.file, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(
+            log.append(&entry(), false)
+                .unwrap_err()
+                .0
+                .contains("others")
+        );
+        fs::remove_file(&first.file).unwrap();
+        symlink("/dev/null", &first.file).unwrap();
+        assert!(log.append(&entry(), false).is_err());
+    }
+
+    #[test]
+    fn what_is_not_written_whole_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "whole\n").unwrap();
+        // A file that is open for reading only stands for a disk that takes nothing.
+        let mut file = File::open(&path).unwrap();
+        let key = Key::from_bytes([1; 32]);
+        let mut pen = Pen {
+            file: &mut file,
+            path: &path,
+            key: &key,
+            stamp: stamp(jiff::Timestamp::now()),
+        };
+        let mut end = End {
+            seq: 1,
+            prev: GENESIS.to_owned(),
+            torn: None,
+        };
+        assert!(pen.write(&mut end, &entry()).is_err());
+        assert_eq!(end.seq, 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole\n");
+    }
+}

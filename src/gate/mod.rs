@@ -1,0 +1,380 @@
+//! The policy enforcement point: the road that all doors share.
+//!
+//! event → facts → requests → engine → obligations → record → outcome. There is no other way to
+//! an outcome that lets something through.
+
+pub mod event;
+pub mod outcome;
+pub mod place;
+mod recording;
+mod requests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config;
+use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
+use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
+use crate::engine::{self, Judgement};
+use crate::facts::chain::Lineage;
+use event::{Body, Event, EventName};
+use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
+use place::Installation;
+use requests::{Fault, Questions};
+
+/// The one gate of an installation.
+#[derive(Debug)]
+pub struct Gate {
+    policy: Result<Bundle, Refused>,
+    here: Installation,
+    environment: fn(&'static str) -> Option<String>,
+    sink: Sink,
+}
+
+/// Why there are no policies to judge by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The first problem, with file and line.
+    pub problem: String,
+    /// What a person runs next.
+    pub help: String,
+}
+
+/// Where the record goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sink {
+    /// Into the state directory.
+    State,
+    /// Nowhere: for `explain` and benchmarks, which judge without anything happening.
+    Null,
+}
+
+/// An event that could not be read, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread {
+    /// The event that it was said to be.
+    pub event: EventName,
+    /// The dialect that it was said to be in.
+    pub dialect: &'static str,
+}
+
+/// An event's whole way through the gate, for those who want to see it.
+#[derive(Debug)]
+pub struct Passage {
+    /// The answer.
+    pub outcome: Outcome,
+    /// What was judged, and how; nothing if it did not come that far.
+    pub judgement: Option<Trace>,
+}
+
+/// What was judged, and how.
+#[derive(Debug)]
+pub struct Trace {
+    /// The facts that are no requests.
+    pub tool: String,
+    /// The working directory, resolved.
+    pub cwd: String,
+    /// What the answer would be if nothing were only monitored.
+    pub would_decide: engine::decision::Effect,
+    /// Each request and what the policies say of it.
+    pub verdicts: Vec<(
+        engine::request::Request,
+        Result<engine::permission::Judged, engine::permission::EvaluationError>,
+    )>,
+}
+
+impl Gate {
+    /// A gate that judges by a bundle, or, where there is none, refuses with the reason.
+    #[must_use]
+    pub const fn new(policy: Result<Bundle, Refused>, here: Installation, sink: Sink) -> Self {
+        Self {
+            policy,
+            here,
+            environment: variable,
+            sink,
+        }
+    }
+
+    /// The limits that a door keeps.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.policy
+            .as_ref()
+            .map(|bundle| bundle.settings.limits.clone())
+            .unwrap_or_default()
+    }
+
+    /// Judges an event, writes the record, and gives the answer.
+    pub fn pass(&self, event: &Event, elapsed: Duration) -> Outcome {
+        self.walk(event, elapsed).outcome
+    }
+
+    /// As [`Gate::pass`], with everything that was seen on the way.
+    pub fn walk(&self, event: &Event, elapsed: Duration) -> Passage {
+        let Judged {
+            mut decision,
+            questions,
+            mut trace,
+        } = self.judge(event);
+        let mut sync = false;
+        for obligation in obligations(&decision) {
+            match obligation {
+                Obligation::RecordSync => sync = true,
+            }
+        }
+        if event.name == EventName::PermissionRequest {
+            decision = self.settle(decision, event, trace.as_ref());
+        }
+        let (advice, decision) = match self.advice(event) {
+            Ok(advice) => (advice, decision),
+            Err(error) => (
+                Advice::default(),
+                Decision::fault(
+                    FaultClass::PolicyError,
+                    error.to_string(),
+                    "a person corrects the variable",
+                ),
+            ),
+        };
+        if let Body::Subagent { id, parent } = &event.body
+            && self.sink == Sink::State
+        {
+            // A lineage that cannot be kept would let a chain grow: the record then fails as well.
+            let _ = Lineage::new(&self.here.state).record(id, parent.as_deref());
+        }
+        let judgement = recording::Told {
+            event: Some(event),
+            unread: None,
+            decision: &decision,
+            questions: questions.as_ref(),
+            trace: trace.as_ref(),
+            advice: &advice,
+            elapsed,
+        };
+        let decision = match self.record(&judgement, sync) {
+            Ok(()) => decision,
+            Err(refusal) => {
+                return Passage {
+                    outcome: Outcome::Deny(refusal),
+                    judgement: trace.take(),
+                };
+            }
+        };
+        if matches!(decision, Decision::Ask(_)) && event.name == EventName::PreToolUse {
+            self.remember(event, trace.as_ref());
+        }
+        Passage {
+            outcome: match decision {
+                Decision::Allow(permit) => Outcome::Pass(Cleared::new(permit, advice)),
+                Decision::Ask(pending) => Outcome::Ask(pending),
+                Decision::Deny(denial) => Outcome::Deny(denial.into()),
+            },
+            judgement: trace,
+        }
+    }
+
+    /// Refuses what could not even be read, and records that.
+    pub fn refuse(
+        &self,
+        unread: &Unread,
+        class: FaultClass,
+        text: &str,
+        elapsed: Duration,
+    ) -> Outcome {
+        let decision = Decision::fault(class, text, "");
+        let told = recording::Told {
+            event: None,
+            unread: Some(unread),
+            decision: &decision,
+            questions: None,
+            trace: None,
+            advice: &Advice::default(),
+            elapsed,
+        };
+        match self.record(&told, false) {
+            Ok(()) => Outcome::Deny(Refusal::fault(class, text, "")),
+            Err(refusal) => Outcome::Deny(refusal),
+        }
+    }
+
+    /// Leaves a note that a denial went out before the record was written.
+    pub fn note_late(state: &Path, event: EventName, elapsed: Duration) {
+        recording::note_late(state, event, elapsed);
+    }
+
+    fn judge(&self, event: &Event) -> Judged {
+        let bundle = match &self.policy {
+            Ok(bundle) => bundle,
+            Err(refused) => {
+                return Judged::fault(Decision::fault(
+                    FaultClass::PolicyError,
+                    refused.problem.clone(),
+                    refused.help.clone(),
+                ));
+            }
+        };
+        let questions = match requests::questions(event, bundle, &self.here) {
+            Ok(questions) => questions,
+            Err(Fault { class, text }) => return Judged::fault(Decision::fault(class, text, "")),
+        };
+        let Judgement {
+            decision,
+            would_decide,
+            verdicts,
+        } = engine::decide(bundle, &questions.requests);
+        Judged {
+            decision,
+            trace: Some(Trace {
+                tool: questions.tool.clone(),
+                cwd: questions.cwd.clone(),
+                would_decide,
+                verdicts,
+            }),
+            questions: Some(questions),
+        }
+    }
+
+    /// A host asks for permission after the hook before the tool: what was asked there already is
+    /// the host's to ask; what was not, nobody can ask any more.
+    fn settle(&self, decision: Decision, event: &Event, trace: Option<&Trace>) -> Decision {
+        match decision {
+            Decision::Ask(pending) if self.was_asked(event, trace) => {
+                Decision::Allow(pending.approve(Approval {
+                    by: "host".to_owned(),
+                }))
+            }
+            decision => decision,
+        }
+    }
+
+    fn advice(&self, event: &Event) -> Result<Advice, config::ConfigError> {
+        let Ok(bundle) = &self.policy else {
+            return Ok(Advice::default());
+        };
+        let effective = || config::effective(&bundle.settings, self.environment);
+        Ok(match &event.body {
+            Body::Start { .. } => Advice {
+                context: some_text(effective()?.project_context.value),
+                ..Advice::default()
+            },
+            Body::Prompt { .. } if event.name == EventName::UserPromptSubmitted => Advice {
+                context: some_text(effective()?.project_context.value),
+                ..Advice::default()
+            },
+            Body::End { reason } => {
+                let reason = if reason.is_empty() { "unknown" } else { reason };
+                Advice {
+                    summary: Some(format!("Session ended: {reason}")),
+                    ..Advice::default()
+                }
+            }
+            Body::Error {
+                message,
+                recoverable,
+                ..
+            } => Advice {
+                error: classify(
+                    bundle,
+                    message,
+                    *recoverable,
+                    effective()?.max_retries.value,
+                ),
+                ..Advice::default()
+            },
+            _ => Advice::default(),
+        })
+    }
+
+    fn record(&self, told: &recording::Told<'_>, sync: bool) -> Result<(), Refusal> {
+        if self.sink == Sink::Null {
+            return Ok(());
+        }
+        let settings = self
+            .policy
+            .as_ref()
+            .ok()
+            .map(|bundle| &bundle.settings.audit);
+        let digest = self
+            .policy
+            .as_ref()
+            .ok()
+            .map(|bundle| bundle.digest.as_str());
+        let workspace = told
+            .questions
+            .and_then(|questions| questions.root.as_deref());
+        let other = config::audit_directory(
+            (self.environment)(config::AUDIT_LOG_DIR).as_deref(),
+            workspace,
+        );
+        let written = recording::append(&self.here.state, other, settings, digest, told, sync);
+        match written {
+            Ok(()) => Ok(()),
+            Err(_) if settings.is_some_and(|audit| audit.on_failure == OnFailure::Allow) => Ok(()),
+            Err(error) => Err(Refusal::fault(
+                FaultClass::AuditUnavailable,
+                error,
+                "a person makes room or corrects the state directory, then runs `copilot-bridge doctor`",
+            )),
+        }
+    }
+
+    fn remember(&self, event: &Event, trace: Option<&Trace>) {
+        if self.sink == Sink::State {
+            recording::remember_asked(&self.here.state, event, trace);
+        }
+    }
+
+    fn was_asked(&self, event: &Event, trace: Option<&Trace>) -> bool {
+        self.sink == Sink::State && recording::was_asked(&self.here.state, event, trace)
+    }
+}
+
+/// A judgement on its way to the record.
+struct Judged {
+    decision: Decision,
+    questions: Option<Questions>,
+    trace: Option<Trace>,
+}
+
+impl Judged {
+    const fn fault(decision: Decision) -> Self {
+        Self {
+            decision,
+            questions: None,
+            trace: None,
+        }
+    }
+}
+
+fn obligations(decision: &Decision) -> Vec<Obligation> {
+    match decision {
+        Decision::Allow(permit) => permit.obligations().to_vec(),
+        Decision::Ask(pending) => pending.obligations().to_vec(),
+        Decision::Deny(_) => Vec::new(),
+    }
+}
+
+fn some_text(text: String) -> Option<String> {
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The first rule of `bridge.toml` that fits (R-000-35, R-000-62).
+fn classify(bundle: &Bundle, message: &str, recoverable: bool, most: u32) -> Option<ErrorAdvice> {
+    let rule = bundle.settings.errors.iter().find(|rule| {
+        (recoverable || !rule.recoverable_only)
+            && rule
+                .pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(message) == Ok(true))
+    })?;
+    Some(ErrorAdvice {
+        class: rule.class.clone(),
+        handling: rule.handling,
+        retries: (rule.handling == Handling::Retry).then(|| rule.retries.min(most)),
+        notification: some_text(rule.notification.replace("{message}", message)),
+    })
+}
+
+fn variable(name: &'static str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,43 @@
+//! Where this installation keeps its things.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::containment::Places;
+use crate::facts::paths::Workspace;
+
+/// Where this installation keeps its things. Nothing here comes from an environment variable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installation {
+    /// The home of the user, from the passwd entry.
+    pub home: Option<PathBuf>,
+    /// The numeric id of the user.
+    pub uid: u32,
+    /// Every directory that policies are read from.
+    pub policies: Vec<PathBuf>,
+    /// The state directory.
+    pub state: PathBuf,
+    /// This program's own file.
+    pub binary: Option<PathBuf>,
+    /// A depth that the caller vouches for; it can only raise what is recorded.
+    pub depth: u32,
+}
+
+impl Installation {
+    /// The places that path patterns may name.
+    #[must_use]
+    pub fn places(&self, workspace: &Workspace) -> Places {
+        Places {
+            home: self.home.as_deref().map(text),
+            workspace: workspace.root.as_deref().map(text),
+            policies: self.policies.iter().map(|dir| text(dir)).collect(),
+            state: Some(text(&self.state)),
+            binary: self.binary.as_deref().map(text),
+            temp: vec![format!("/tmp/agent-{}", self.uid)],
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    resolved.to_string_lossy().into_owned()
+}

@@ -1,0 +1,242 @@
+//! From a judgement to its line in the record.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::event::{Body, Event, EventName};
+use super::outcome::Advice;
+use super::requests::Questions;
+use super::{Trace, Unread};
+use crate::audit::asked;
+use crate::audit::key::Key;
+use crate::audit::record::v1::{Entry, Kind};
+use crate::audit::writer::{self, Log};
+use crate::config::AuditDirectory;
+use crate::engine::bundle::AuditSettings;
+use crate::engine::decision::{Decision, Effect};
+use crate::engine::request::Resource;
+
+/// Everything that is known when the line is written.
+pub(super) struct Told<'a> {
+    pub(super) event: Option<&'a Event>,
+    pub(super) unread: Option<&'a Unread>,
+    pub(super) decision: &'a Decision,
+    pub(super) questions: Option<&'a Questions>,
+    pub(super) trace: Option<&'a Trace>,
+    pub(super) advice: &'a Advice,
+    pub(super) elapsed: Duration,
+}
+
+/// Writes the line.
+///
+/// # Errors
+/// In words, if it is not in the record whole.
+pub(super) fn append(
+    state: &Path,
+    other: AuditDirectory,
+    settings: Option<&AuditSettings>,
+    digest: Option<&str>,
+    told: &Told<'_>,
+    sync: bool,
+) -> Result<(), String> {
+    let durability = settings.cloned().unwrap_or_default().durability;
+    let dir = match other {
+        AuditDirectory::Honoured(dir) => Some(dir),
+        AuditDirectory::Unset | AuditDirectory::Ignored(_) => None,
+    };
+    let entry = entry(told, digest);
+    Log::open(state, dir, durability)
+        .and_then(|log| log.append(&entry, sync))
+        .map(|_| ())
+        .map_err(|error| error.0)
+}
+
+/// Leaves a note that a denial went out before the line was written.
+pub(super) fn note_late(state: &Path, event: EventName, elapsed: Duration) {
+    // There is nobody left to tell that the note cannot be written either.
+    let _ = writer::note_late(state, event.snake(), microseconds(elapsed));
+}
+
+/// Keeps that the host is asking for this very call.
+pub(super) fn remember_asked(state: &Path, event: &Event, trace: Option<&Trace>) {
+    let Ok(key) = Key::of(state) else {
+        return;
+    };
+    for question in asking(event, trace, &key) {
+        // A question that cannot be kept is denied when the host asks again: the safe side.
+        let _ = asked::remember(state, &question);
+    }
+}
+
+/// Whether the host is asking for this very call already.
+pub(super) fn was_asked(state: &Path, event: &Event, trace: Option<&Trace>) -> bool {
+    let Ok(key) = Key::of(state) else {
+        return false;
+    };
+    let questions = asking(event, trace, &key);
+    !questions.is_empty()
+        && questions
+            .iter()
+            .all(|question| asked::was_asked(state, question))
+}
+
+/// The HMAC of each request that asks. A session's later question about the same thing has the
+/// same: a host names the tool differently there, but not the file, nor the command line.
+fn asking(event: &Event, trace: Option<&Trace>, key: &Key) -> Vec<String> {
+    let who = event.agent_id.as_ref().unwrap_or(&event.agent.session);
+    trace
+        .iter()
+        .flat_map(|trace| &trace.verdicts)
+        .filter(|(_, judged)| {
+            judged
+                .as_ref()
+                .is_ok_and(|judged| judged.effect == Effect::Ask)
+        })
+        .map(|(request, _)| {
+            let args = match &request.resource {
+                Resource::Tool(_) => event.call().map(|call| call.args.to_string()),
+                _ => None,
+            };
+            let question = json!([
+                who,
+                request.action,
+                request.resource.kind().name(),
+                request.resource.id(),
+                args
+            ]);
+            key.hmac(question.to_string().as_bytes())
+        })
+        .collect()
+}
+
+fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
+    let event = told.event;
+    let name = event
+        .map(|event| event.name)
+        .or(told.unread.map(|unread| unread.event));
+    let agent = told.questions.map(|questions| &questions.agent);
+    Entry {
+        kind: kind(event),
+        event: name.map_or("unknown", EventName::snake),
+        dialect: event
+            .map(|event| event.dialect)
+            .or(told.unread.map(|unread| unread.dialect))
+            .unwrap_or_default(),
+        session: event.map(|event| event.agent.session.as_str()),
+        call: event.and_then(|event| event.call.as_deref()),
+        agent: event.and_then(|event| event.agent_id.as_deref()),
+        parent: event.and_then(|event| event.agent.parent.as_deref()),
+        depth: agent.map_or(0, |agent| agent.depth),
+        cwd: told
+            .questions
+            .map(|questions| questions.cwd.as_str())
+            .or(event.and_then(|event| event.cwd.as_deref())),
+        tool: told
+            .questions
+            .map(|questions| questions.tool.as_str())
+            .filter(|tool| !tool.is_empty())
+            .or(event.and_then(|event| event.call().map(|call| call.name.as_str()))),
+        args: event.and_then(|event| event.call().map(|call| &call.args)),
+        requests: told
+            .trace
+            .iter()
+            .flat_map(|trace| trace.verdicts.iter().map(|(request, _)| request))
+            .collect(),
+        decision: told.decision.effect(),
+        reasons: told.decision.reasons(),
+        would_decide: told
+            .trace
+            .map_or(told.decision.effect(), |trace| trace.would_decide),
+        obligations: match told.decision {
+            Decision::Allow(permit) => permit.obligations().to_vec(),
+            Decision::Ask(pending) => pending.obligations().to_vec(),
+            Decision::Deny(_) => Vec::new(),
+        },
+        policy_digest: digest,
+        latency_us: microseconds(told.elapsed),
+        error_class: match told.decision {
+            Decision::Deny(denial) => denial.fault(),
+            _ => None,
+        },
+        detail: detail(told),
+    }
+}
+
+const fn kind(event: Option<&Event>) -> Kind {
+    let Some(event) = event else {
+        return Kind::Fault;
+    };
+    match event.name {
+        EventName::PreToolUse => Kind::ToolUse,
+        EventName::PermissionRequest => Kind::Permission,
+        EventName::PreMcpToolCall => Kind::McpCall,
+        EventName::PostToolUse | EventName::PostToolUseFailure => Kind::Result,
+        EventName::UserPromptSubmitted | EventName::UserPromptTransformed => Kind::Prompt,
+        EventName::ErrorOccurred => Kind::Error,
+        EventName::Notification => Kind::Notification,
+        EventName::SessionStart
+        | EventName::SessionEnd
+        | EventName::AgentStop
+        | EventName::SubagentStart
+        | EventName::SubagentStop
+        | EventName::PreCompact => Kind::Session,
+    }
+}
+
+/// What a line says besides, by kind. Texts of people, tools and models are counted, not kept.
+fn detail(told: &Told<'_>) -> Value {
+    // A denial that the host cannot act on: the record says so.
+    let unheard = told.event.is_some_and(|event| !event.name.can_block())
+        && told.decision.effect() != Effect::Allow;
+    let mut detail = match told.event.map(|event| &event.body) {
+        None => json!({"error": told.decision.reasons().first().map(|reason| &reason.text)}),
+        Some(Body::Call(_)) => json!({}),
+        Some(Body::Result { text, failed, .. }) => {
+            json!({"result_bytes": text.len(), "failed": failed})
+        }
+        Some(Body::Prompt { text }) => {
+            json!({"prompt_bytes": text.len(), "context_bytes": told.advice.context.as_ref().map(String::len)})
+        }
+        Some(Body::Start { source }) => {
+            json!({"source": source, "context_bytes": told.advice.context.as_ref().map(String::len)})
+        }
+        Some(Body::End { .. }) => json!({"summary": told.advice.summary}),
+        Some(Body::Error {
+            message,
+            recoverable,
+            context,
+        }) => json!({
+            "message_bytes": message.len(),
+            "recoverable": recoverable,
+            "context": context,
+            "class": told.advice.error.as_ref().map(|error| &error.class),
+            "handling": told.advice.error.as_ref().map(|error| error.handling.name()),
+            "retries": told.advice.error.as_ref().and_then(|error| error.retries),
+        }),
+        Some(Body::Subagent { id, parent }) => json!({"agent": id, "parent": parent}),
+        Some(Body::Notice { text }) => json!({"notice": text}),
+    };
+    if let (Some(fields), Some(class)) = (detail.as_object_mut(), fault_text(told)) {
+        fields.insert("fault".to_owned(), class);
+    }
+    if unheard && let Some(fields) = detail.as_object_mut() {
+        fields.insert("host_cannot_block".to_owned(), Value::Bool(true));
+    }
+    detail
+}
+
+fn fault_text(told: &Told<'_>) -> Option<Value> {
+    match told.decision {
+        Decision::Deny(denial) if denial.fault().is_some() && told.event.is_some() => denial
+            .reasons()
+            .first()
+            .map(|reason| Value::String(reason.text.clone())),
+        _ => None,
+    }
+}
+
+fn microseconds(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,391 @@
+//! From one event to the requests that it is.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::event::{Body, Event, EventName, ToolCall};
+use super::place::Installation;
+use crate::engine::action::Action;
+use crate::engine::bundle::Bundle;
+use crate::engine::containment::{Operands, Places};
+use crate::engine::decision::FaultClass;
+use crate::engine::pattern::PatternScope;
+use crate::engine::request::{
+    Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, UrlFacts,
+};
+use crate::facts::chain::Lineage;
+use crate::facts::paths::Workspace;
+use crate::facts::shell::{self, Plain};
+use crate::facts::tools::{self, Tool};
+
+/// Why an event could not be made into requests. Always a denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What is broken.
+    pub class: FaultClass,
+    /// In words.
+    pub text: String,
+}
+
+/// The requests of an event, and the facts that the record wants besides.
+#[derive(Debug, Clone)]
+pub(super) struct Questions {
+    /// The requests.
+    pub requests: Vec<Request>,
+    /// The agent with its depth.
+    pub agent: Agent,
+    /// The canonical name of the tool, or empty.
+    pub tool: String,
+    /// The working directory, resolved.
+    pub cwd: String,
+    /// The workspace root, resolved.
+    pub root: Option<PathBuf>,
+}
+
+/// The requests that an event is.
+///
+/// # Errors
+/// If the working directory cannot be used, or the arguments are not what the tool takes.
+pub(super) fn questions(
+    event: &Event,
+    bundle: &Bundle,
+    here: &Installation,
+) -> Result<Questions, Fault> {
+    let home = here.home.as_deref();
+    let configured = bundle.settings.containment.workspace_root.as_deref();
+    let kept_out: Vec<PathBuf> = here.policies.iter().chain([&here.state]).cloned().collect();
+    let cwd = event
+        .cwd
+        .as_deref()
+        .ok_or_else(|| input("the event names no working directory"))?;
+    let workspace =
+        Workspace::find(cwd, configured, home, &kept_out).map_err(|text| input(&text))?;
+
+    let mut agent = event.agent.clone();
+    agent.depth = Lineage::new(&here.state)
+        .depth(event.agent_id.as_deref(), agent.parent.as_deref())
+        .max(here.depth);
+    let asker = Asker {
+        bundle,
+        home,
+        places: here.places(&workspace),
+        context: Context {
+            event: event.name.snake().to_owned(),
+            cwd: display(&workspace.cwd),
+            workspace: workspace.root.as_deref().map(display).unwrap_or_default(),
+            depth: agent.depth,
+            depth_limit: bundle.settings.limits.depth,
+            interactive: event.host.interactive.to_owned(),
+            can_replace_results: event.host.replaces_results,
+            ..Context::default()
+        },
+        agent: agent.clone(),
+        workspace,
+    };
+    let cwd = asker.context.cwd.clone();
+    let root = asker.workspace.root.clone();
+    let tool = event
+        .call()
+        .map(|call| Tool::identify(&call.name, &call.args).facts.qualified())
+        .unwrap_or_default();
+    let requests = match &event.body {
+        Body::Call(call) if event.name != EventName::PreMcpToolCall => asker.call(call)?,
+        Body::Call(_) => asker.text(Action::Session, event.name.snake(), 0, &tool),
+        Body::Result { text, .. } => asker.text(Action::Result, "result", text.len(), &tool),
+        Body::Prompt { text } => asker.text(Action::Prompt, "prompt", text.len(), ""),
+        Body::Error { message, .. } => asker.text(Action::Error, "error", message.len(), ""),
+        Body::Start { .. } | Body::End { .. } | Body::Subagent { .. } | Body::Notice { .. } => {
+            asker.text(Action::Session, event.name.snake(), 0, "")
+        }
+    };
+    Ok(Questions {
+        requests,
+        agent,
+        tool,
+        cwd,
+        root,
+    })
+}
+
+struct Asker<'a> {
+    bundle: &'a Bundle,
+    home: Option<&'a Path>,
+    places: Places,
+    workspace: Workspace,
+    agent: Agent,
+    context: Context,
+}
+
+impl Asker<'_> {
+    fn text(&self, action: Action, kind: &str, bytes: usize, tool: &str) -> Vec<Request> {
+        let mut context = self.context.clone();
+        tool.clone_into(&mut context.tool);
+        vec![self.ask(
+            action,
+            Resource::Text(TextFacts {
+                kind: kind.to_owned(),
+                bytes: bytes as u64,
+            }),
+            &context,
+        )]
+    }
+
+    fn call(&self, call: &ToolCall) -> Result<Vec<Request>, Fault> {
+        let mut tool = Tool::identify(&call.name, &call.args);
+        let harmless = &self.bundle.settings.harmless_tools;
+        tool.facts.harmless = tool.facts.server.is_empty() && harmless.contains(&tool.facts.name);
+        let mut context = self.context.clone();
+        context.tool = tool.facts.qualified();
+        tool.operation.clone_into(&mut context.operation);
+        context.patterns = self.patterns(&call.args)?;
+
+        let mut requests =
+            vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];
+        match (tool.action, tool.facts.name.as_str()) {
+            (Action::Shell, "bash") => self.command(call, &context, &mut requests)?,
+            (Action::Shell, _) => self.unread_command(call, &context, &mut requests)?,
+            (_, "apply_patch") => self.patch(call, &context, &mut requests)?,
+            (Action::Url, _) => self.addresses(call, &context, &mut requests),
+            (Action::Read | Action::Write, _) => self.paths(&tool, call, &context, &mut requests),
+            // Nobody knows what a foreign tool does with a path: it is taken to write.
+            _ if !tool.facts.known => {
+                for given in self.path_arguments(&call.args) {
+                    requests.push(self.path(Action::Write, &given, &context));
+                }
+            }
+            _ => {}
+        }
+        Ok(requests)
+    }
+
+    fn path_arguments(&self, args: &Value) -> Vec<String> {
+        tools::path_arguments(args, &self.bundle.settings.containment.data_keys)
+    }
+
+    fn paths(&self, tool: &Tool, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
+        let mut given = self.path_arguments(&call.args);
+        if tool.facts.name == "glob" {
+            given.extend(glob_base(&call.args));
+        }
+        // A search without a path searches the working directory.
+        if given.is_empty() && tool.operation == "list" {
+            given.push(".".to_owned());
+        }
+        let Some((last, others)) = given.split_last() else {
+            return;
+        };
+        for path in others.iter().chain([last]) {
+            requests.push(self.path(tool.action, path, context));
+        }
+    }
+
+    fn patch(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
+        let patch = match &call.args {
+            Value::String(patch) => patch,
+            Value::Object(fields) => ["input", "patch", "diff"]
+                .iter()
+                .find_map(|key| match fields.get(*key) {
+                    Some(Value::String(patch)) => Some(patch),
+                    _ => None,
+                })
+                .ok_or_else(|| input("`apply_patch` comes without a patch"))?,
+            _ => return Err(input("`apply_patch` comes without a patch")),
+        };
+        let files = tools::patch_files(patch);
+        if files.is_empty() {
+            return Err(input("the patch names no file"));
+        }
+        for (operation, path) in files {
+            let context = Context {
+                operation: operation.to_owned(),
+                ..context.clone()
+            };
+            requests.push(self.path(Action::Write, &path, &context));
+        }
+        Ok(())
+    }
+
+    fn addresses(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
+        let mut texts = Vec::new();
+        tools::texts(&call.args, &mut texts);
+        for given in texts.into_iter().filter(|text| text.contains("://")) {
+            let facts = UrlFacts {
+                given: given.to_owned(),
+            };
+            requests.push(self.ask(Action::Url, Resource::Url(facts), context));
+        }
+    }
+
+    fn command(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
+        let line = command_line(call)?;
+        let Some(plain) = Plain::parse(line) else {
+            return self.unread_command(call, context, requests);
+        };
+        let subcommand = plain.subcommand().to_owned();
+        let (labels, operands) = self.bundle.settings.containment.program_labels(
+            &plain.program,
+            &subcommand,
+            &plain.arguments,
+        );
+        for word in &plain.arguments {
+            let word = shell::path_part(word);
+            let action = match operands {
+                Operands::Write if !word.is_empty() => Action::Write,
+                Operands::Read if !word.is_empty() => Action::Read,
+                Operands::Guess if shell::looks_like_path(word) => Action::Read,
+                _ => continue,
+            };
+            requests.push(self.path(action, word, context));
+        }
+        let mut labels = labels;
+        if plain.path.contains('/') {
+            // A program given by its path is what stands there, not what its name promises.
+            let path = self.path(Action::Read, &plain.path, context);
+            if let Resource::Path(facts) = &path.resource
+                && !facts.labels.contains("system")
+            {
+                labels.remove("everyday");
+            }
+            requests.push(path);
+        }
+        let facts = CommandFacts {
+            text: line.to_owned(),
+            program: plain.program,
+            subcommand,
+            arguments: plain.arguments.into_iter().collect(),
+            certain: true,
+            labels,
+        };
+        requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        Ok(())
+    }
+
+    /// A command line that is not understood: its text is the only fact.
+    fn unread_command(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
+        let facts = CommandFacts {
+            text: command_line(call)?.to_owned(),
+            ..CommandFacts::default()
+        };
+        requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        Ok(())
+    }
+
+    fn path(&self, action: Action, given: &str, context: &Context) -> Request {
+        let resolved = self.workspace.resolve(given, self.home);
+        let target = display(&resolved.target);
+        let labels = self.bundle.settings.containment.path_labels(
+            &target,
+            &display(&resolved.written),
+            &self.places,
+        );
+        let facts = PathFacts {
+            given: given.to_owned(),
+            inside: resolved.fault.is_none() && self.workspace.contains(&resolved.target),
+            exists: resolved.exists,
+            link: resolved.link,
+            fault: resolved.fault.unwrap_or_default(),
+            resolved: target,
+            labels,
+        };
+        self.ask(action, Resource::Path(facts), context)
+    }
+
+    fn patterns(&self, args: &Value) -> Result<BTreeSet<String>, Fault> {
+        let mut texts = Vec::new();
+        tools::texts(args, &mut texts);
+        let line = if self
+            .bundle
+            .settings
+            .patterns
+            .iter()
+            .any(|pattern| pattern.scope == PatternScope::Json)
+        {
+            args.to_string()
+        } else {
+            String::new()
+        };
+        let mut found = BTreeSet::new();
+        for pattern in &self.bundle.settings.patterns {
+            let matches = match pattern.scope {
+                PatternScope::Json => pattern.matches(&line),
+                PatternScope::Values => texts
+                    .iter()
+                    .map(|text| pattern.matches(text))
+                    .find(|matches| *matches != Ok(false))
+                    .unwrap_or(Ok(false)),
+            };
+            let matches = matches.map_err(|error| Fault {
+                class: FaultClass::EvaluationError,
+                text: format!("the pattern `{}` does not compile: {}", pattern.id, error.0),
+            })?;
+            if matches {
+                found.insert(pattern.id.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn ask(&self, action: Action, resource: Resource, context: &Context) -> Request {
+        Request {
+            principal: self.agent.clone(),
+            action,
+            resource,
+            context: context.clone(),
+        }
+    }
+}
+
+/// The keys that hosts use for a command line.
+const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"];
+
+fn command_line(call: &ToolCall) -> Result<&str, Fault> {
+    COMMAND_KEYS
+        .iter()
+        .find_map(|key| call.args.get(key)?.as_str())
+        .filter(|line| !line.trim().is_empty())
+        .ok_or_else(|| input(&format!("`{}` comes without a command", call.name)))
+}
+
+/// The folder that a glob starts from, where it leaves the working directory.
+fn glob_base(args: &Value) -> Option<String> {
+    let pattern = args.get("pattern")?.as_str()?;
+    let fixed = pattern
+        .split(['*', '?', '[', '{'])
+        .next()
+        .unwrap_or_default();
+    shell::looks_like_path(pattern).then(|| {
+        if pattern.contains("..") {
+            pattern.to_owned()
+        } else {
+            fixed.to_owned()
+        }
+    })
+}
+
+fn display(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn input(text: &str) -> Fault {
+    Fault {
+        class: FaultClass::InputError,
+        text: text.to_owned(),
+    }
+}
