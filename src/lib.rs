@@ -10,14 +10,18 @@
 //! | floor | rooms | what they are |
 //! |---|---|---|
 //! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
-//! | 1 books | [`facts`] [`audit`] [`config`] | what is true, what happened, what is set, what is ruled |
+//! | 1 books | [`facts`] [`audit`] [`config`] [`policy`] | what is true, what happened, what is set, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
 //! | 4 doors | [`hook`] | what calls us |
-//!
+//! | 5 threshold | [`setup`] [`cli`] [`exit`] | how we are installed and used |
 
 pub mod audit;
+pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod exit;
 pub mod facts;
 pub mod gate;
 pub mod hook;
+pub mod policy;
+pub mod setup;

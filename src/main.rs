@@ -1,1 +1,7 @@
-fn main() {}
+//! argv → verb → exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    copilot_bridge::cli::main()
+}

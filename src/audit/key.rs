@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -53,7 +54,7 @@ impl Key {
         };
         mac.update(DOMAIN);
         mac.update(value);
-        hex::encode(mac.finalize().into_bytes())
+        HEXLOWER.encode(&mac.finalize().into_bytes())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -199,7 +200,7 @@ impl Log {
         let prev = end
             .torn
             .as_ref()
-            .map_or(end.prev, |torn| hex::encode(Sha256::digest(torn)));
+            .map_or(end.prev, |torn| HEXLOWER.encode(&Sha256::digest(torn)));
         Ok(End {
             seq: end.seq,
             prev,
@@ -242,7 +243,7 @@ impl Pen<'_> {
         self.stamp.prev.clone_from(&end.prev);
         let line = v1::line(entry, &self.stamp, self.key);
         let body = line.strip_suffix(b"\n").unwrap_or(&line);
-        let prev = hex::encode(Sha256::digest(body));
+        let prev = HEXLOWER.encode(&Sha256::digest(body));
         self.put(&line)?;
         *end = End {
             seq: end.seq + 1,
@@ -269,7 +270,7 @@ impl Pen<'_> {
     /// Ends a torn line and says so.
     fn recover(&mut self, end: &mut End, torn: &[u8]) -> Result<(), AuditError> {
         self.put(b"\n")?;
-        let digest = hex::encode(Sha256::digest(torn));
+        let digest = HEXLOWER.encode(&Sha256::digest(torn));
         end.prev.clone_from(&digest);
         let detail = json!({"bytes": torn.len(), "sha256": digest});
         self.write(end, &notice(Kind::Recovered, "recovered", detail))
@@ -361,7 +362,7 @@ fn end_of(file: &mut File, length: u64) -> std::io::Result<End> {
             prev: if hashed.is_empty() {
                 GENESIS.to_owned()
             } else {
-                hex::encode(Sha256::digest(hashed))
+                HEXLOWER.encode(&Sha256::digest(hashed))
             },
             torn: (!torn.is_empty()).then(|| torn.to_vec()),
         });
@@ -518,7 +519,7 @@ mod tests {
                 assert_eq!(value["prev"], prev.as_str(), "{line}");
                 assert_eq!(value["seq"], seq, "{line}");
             }
-            prev = hex::encode(Sha256::digest(line.as_bytes()));
+            prev = HEXLOWER.encode(&Sha256::digest(line.as_bytes()));
         }
     }
 

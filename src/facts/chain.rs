@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// No chain is followed further than this; it is far beyond any limit.
@@ -66,7 +67,7 @@ impl Lineage {
     /// Ids are the host's; a digest makes any of them a file name.
     fn file(&self, agent: &str) -> PathBuf {
         let digest = Sha256::digest(agent.as_bytes());
-        self.dir.join(hex::encode(digest))
+        self.dir.join(HEXLOWER.encode(&digest))
     }
 }
 

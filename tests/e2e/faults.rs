@@ -38,7 +38,8 @@ fn a_broken_policy_denies_every_call() {
         let told = model.told(turn);
         assert!(told.starts_with(DENIED), "{told}");
         assert!(names_line_of(&told, "broken.cedar"), "where? {told}");
-        assert!(told.contains("copilot-bridge check"), "what now? {told}");
+        let command = told.contains("copilot-bridge") && told.contains("check");
+        assert!(command, "what now? {told}");
     }
     assert!(!stage.exists("command.ran"), "the command ran");
     assert!(!new.exists(), "the file was created");

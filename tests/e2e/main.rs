@@ -7,7 +7,9 @@
 //! what ran, and what the record says.
 //!
 //! The client is looked up in `COPILOT_BRIDGE_E2E_COPILOT`. Without it each case prints that it
-//! was skipped and passes, unless `COPILOT_BRIDGE_E2E_REQUIRED=1`.
+//! was skipped and passes, unless `COPILOT_BRIDGE_E2E_REQUIRED=1`. Some cases need more, and say
+//! so in the same way: root (a file system of their own, the machine's installation), or `script`
+//! of util-linux (a terminal). What the host does by itself was measured with version 1.0.102.
 #![cfg(unix)]
 #![expect(
     clippy::expect_used,
@@ -31,5 +33,6 @@ mod files;
 mod installs;
 mod machine_install;
 mod mcp_tools;
+mod sessions;
 mod sub_agents;
 mod terminal_sessions;

@@ -38,6 +38,13 @@ fn a_childs_calls_are_judged_and_recorded_as_its_own() {
     let told = model.told(0);
     assert!(told.contains("nothing found"), "{told}");
 
+    for event in ["subagent_start", "subagent_stop"] {
+        let recorded = stage
+            .record()
+            .iter()
+            .any(|line| text_of(line, "event") == event);
+        assert!(recorded, "no {event}");
+    }
     let calls = stage.record_of("bash");
     assert_eq!(stage.decisions_about("bash"), ["allow", "deny"]);
     let task = stage.record_of("task").pop().expect("the task was judged");

@@ -1,0 +1,284 @@
+//! `explain`: why an event is allowed, asked or denied; `explain --last`: why was I stopped?
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use super::place::Place;
+use super::{Outcome, policy};
+use crate::engine::bundle::Bundle;
+use crate::engine::decision::{Effect, Reason};
+use crate::engine::explain::{Why, why};
+use crate::engine::request::{Request, Value as Fact};
+use crate::engine::describe;
+use crate::exit::Exit;
+use crate::gate::event::{Event, EventName};
+use crate::gate::{Gate, Passage, Sink};
+use crate::hook::{self, dialect::Dialect};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Reads an event on stdin, as a host writes it:\n  \
+    copilot-bridge explain < event.json\n\
+    Exit codes: 0 allow or ask, 2 deny, 3 policy invalid.")]
+pub(crate) struct Args {
+    /// Show the last call that was asked or denied, from the record
+    #[arg(long)]
+    last: bool,
+    /// The event's name, where the event does not say it itself [default: pre-tool-use]
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+    /// The dialect of the event [default: told from the event]
+    #[arg(long, value_parser = Dialect::NAMES)]
+    dialect: Option<String>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
+    if args.last {
+        return last(args, out);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    let name = match &args.event {
+        Some(name) => Some(EventName::parse(name).ok_or_else(|| format!("`{name}` is no event"))?),
+        None => None,
+    };
+    let dialect = args
+        .dialect
+        .as_deref()
+        .and_then(|name| Dialect::from_name(name, false));
+    let (event, dialect) = hook::parse(&bytes, name, dialect)?;
+    let cwd = event.cwd.as_deref().map(std::path::Path::new);
+    let bundle = match policy::open(&args.place, cwd) {
+        Ok(bundle) => bundle,
+        Err(problems) => {
+            policy::show_problems(&problems, out)?;
+            return Ok(Exit::PolicyInvalid);
+        }
+    };
+    let gate = Gate::new(Ok(bundle.clone()), args.place.installation(), Sink::Null);
+    let passage = gate.walk(&event, Duration::ZERO);
+    let shown = Shown {
+        event: &event,
+        dialect,
+        bundle: &bundle,
+        passage: &passage,
+    };
+    match args.format {
+        Format::Text => shown.text(out)?,
+        Format::Json => writeln!(out, "{:#}", shown.json())?,
+    }
+    Ok(match passage.outcome.effect() {
+        Effect::Deny => Exit::Denied,
+        Effect::Allow | Effect::Ask => Exit::Ok,
+    })
+}
+
+/// One event's way through the gate, ready to be shown.
+pub(crate) struct Shown<'a> {
+    pub(crate) event: &'a Event,
+    pub(crate) dialect: Dialect,
+    pub(crate) bundle: &'a Bundle,
+    pub(crate) passage: &'a Passage,
+}
+
+const HEAD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+fn colour(effect: Effect) -> Style {
+    let colour = match effect {
+        Effect::Allow => AnsiColor::Green,
+        Effect::Ask => AnsiColor::Yellow,
+        Effect::Deny => AnsiColor::Red,
+    };
+    colour.on_default().bold()
+}
+
+impl Shown<'_> {
+    fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let Self { event, bundle, passage, .. } = self;
+        let agent = &event.agent;
+        writeln!(out, "{HEAD}event{HEAD:#}     {} ({}), session {}", event.name.snake(), event.dialect, agent.session)?;
+        if let Some(cwd) = &event.cwd {
+            writeln!(out, "{HEAD}cwd{HEAD:#}       {cwd}")?;
+        }
+        if let Some(trace) = &passage.judgement {
+            if !trace.tool.is_empty() {
+                writeln!(out, "{HEAD}tool{HEAD:#}      {}", trace.tool)?;
+            }
+            for (request, judged) in &trace.verdicts {
+                let effect = judged.as_ref().map_or(Effect::Deny, |judged| judged.effect);
+                let style = colour(effect);
+                writeln!(out, "\n{HEAD}request{HEAD:#}   {} → {style}{effect}{style:#}", describe(request))?;
+                for (name, value) in request.resource.attributes() {
+                    writeln!(out, "  {DIM}{name}{DIM:#} {}", fact(&value))?;
+                }
+                match judged {
+                    Ok(judged) => {
+                        for (index, why) in why(bundle, request, &judged.considered) {
+                            self.policy_line(index, &why, out)?;
+                        }
+                    }
+                    Err(error) => writeln!(out, "  cannot be judged: {}", error.message)?,
+                }
+            }
+        }
+        let effect = passage.outcome.effect();
+        let style = colour(effect);
+        writeln!(out, "\n{HEAD}decision{HEAD:#}  {style}{effect}{style:#}")?;
+        if let Some(trace) = &passage.judgement
+            && trace.would_decide != effect
+        {
+            writeln!(out, "{HEAD}would be{HEAD:#}  {} if nothing were only monitored", trace.would_decide)?;
+        }
+        for reason in passage.outcome.reasons() {
+            reason_line(reason, out)?;
+        }
+        let (answer, code) = hook::preview(self.dialect, event.name, &passage.outcome);
+        writeln!(out, "\n{HEAD}answer{HEAD:#}    {answer}\n{HEAD}exit{HEAD:#}      {code}")
+    }
+
+    fn policy_line(&self, index: usize, why: &Why, out: &mut dyn Write) -> std::io::Result<()> {
+        let Some(policy) = self.bundle.policies.get(index) else {
+            return Ok(());
+        };
+        let verdict = match policy.verdict {
+            crate::engine::bundle::Verdict::Permit => "permit",
+            crate::engine::bundle::Verdict::Ask => "ask",
+            crate::engine::bundle::Verdict::Forbid => "forbid",
+        };
+        let place = format!("{}:{}", policy.file, policy.line);
+        match why {
+            Why::Held => writeln!(out, "  {HEAD}held{HEAD:#}      {verdict} {} ({place})", policy.id),
+            Why::Scope => Ok(()),
+            Why::When(part) => writeln!(out, "  {DIM}not{DIM:#}       {verdict} {} ({place}): false is `{part}`", policy.id),
+            Why::Unless(part) => writeln!(out, "  {DIM}not{DIM:#}       {verdict} {} ({place}): unless `{part}`", policy.id),
+            Why::Unknown(error) => writeln!(out, "  ?         {verdict} {} ({place}): {error}", policy.id),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let Self { event, bundle, passage, .. } = self;
+        let requests: Vec<Value> = passage
+            .judgement
+            .iter()
+            .flat_map(|trace| &trace.verdicts)
+            .map(|(request, judged)| {
+                json!({
+                    "request": request,
+                    "in_words": describe(request),
+                    "decision": judged.as_ref().map_or(Effect::Deny, |judged| judged.effect),
+                    "error": judged.as_ref().err().map(|error| &error.message),
+                    "policies": judged.as_ref().map(|judged| policies_json(bundle, request, &judged.considered)).unwrap_or_default(),
+                })
+            })
+            .collect();
+        let (answer, code) = hook::preview(self.dialect, event.name, &passage.outcome);
+        json!({
+            "version": 1,
+            "event": event.name.snake(),
+            "dialect": event.dialect,
+            "session": event.agent.session,
+            "cwd": event.cwd,
+            "tool": passage.judgement.as_ref().map(|trace| &trace.tool),
+            "requests": requests,
+            "decision": passage.outcome.effect(),
+            "would_decide": passage.judgement.as_ref().map(|trace| trace.would_decide),
+            "reasons": passage.outcome.reasons(),
+            "answer": {"stdout": answer, "exit": code},
+            "policy_digest": bundle.digest,
+        })
+    }
+}
+
+fn policies_json(bundle: &Bundle, request: &Request, considered: &[usize]) -> Vec<Value> {
+    why(bundle, request, considered)
+        .into_iter()
+        .filter_map(|(index, why)| {
+            let policy = bundle.policies.get(index)?;
+            let (held, because) = match why {
+                Why::Held => (Some(true), None),
+                Why::Scope => (Some(false), Some("its scope".to_owned())),
+                Why::When(part) => (Some(false), Some(format!("when: {part}"))),
+                Why::Unless(part) => (Some(false), Some(format!("unless: {part}"))),
+                Why::Unknown(error) => (None, Some(error)),
+            };
+            Some(json!({
+                "id": policy.id, "file": policy.file, "line": policy.line,
+                "effect": policy.verdict.effect(), "held": held, "because": because,
+            }))
+        })
+        .collect()
+}
+
+pub(crate) fn reason_line(reason: &Reason, out: &mut dyn Write) -> std::io::Result<()> {
+    let place = if reason.file.is_empty() {
+        String::new()
+    } else {
+        format!(" ({}:{})", reason.file, reason.line)
+    };
+    writeln!(out, "  {}{place}: {}", reason.id, reason.text)?;
+    if !reason.help.is_empty() {
+        writeln!(out, "    next: {}", reason.help)?;
+    }
+    Ok(())
+}
+
+fn fact(value: &Fact<'_>) -> String {
+    match value {
+        Fact::Bool(b) => b.to_string(),
+        Fact::Long(n) => n.to_string(),
+        Fact::String(s) => format!("`{}`", s.replace('\n', "\\n")),
+        Fact::Set(all) => format!("[{}]", all.iter().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The newest call that was asked or denied, as the record has it. The arguments are not in it.
+fn last(args: &Args, out: &mut dyn Write) -> Outcome {
+    let state = args.place.state();
+    let record = crate::audit::read::last(&state, |record| {
+        matches!(record.get("decision").and_then(Value::as_str), Some("ask" | "deny"))
+    })?;
+    let Some(record) = record else {
+        writeln!(out, "nothing was asked or denied yet (the record is in `{}`)", state.join("audit").display())?;
+        return Ok(Exit::Ok);
+    };
+    if args.format == Format::Json {
+        writeln!(out, "{record:#}")?;
+        return Ok(Exit::Ok);
+    }
+    let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let effect = if text("decision") == "deny" { Effect::Deny } else { Effect::Ask };
+    let style = colour(effect);
+    writeln!(out, "{HEAD}when{HEAD:#}      {}", text("ts"))?;
+    writeln!(out, "{HEAD}event{HEAD:#}     {} ({}), session {}", text("event"), text("dialect"), text("session"))?;
+    writeln!(out, "{HEAD}cwd{HEAD:#}       {}", text("cwd"))?;
+    writeln!(out, "{HEAD}tool{HEAD:#}      {}", text("tool"))?;
+    for request in record.get("requests").and_then(Value::as_array).into_iter().flatten() {
+        let action = request.get("action").and_then(Value::as_str).unwrap_or("-");
+        let resource = request.get("resource").map(Value::to_string).unwrap_or_default();
+        writeln!(out, "{HEAD}request{HEAD:#}   {action} {resource}")?;
+    }
+    writeln!(out, "{HEAD}decision{HEAD:#}  {style}{effect}{style:#}")?;
+    for reason in record.get("reasons").and_then(Value::as_array).into_iter().flatten() {
+        let part = |key: &str| reason.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let line = reason.get("line").and_then(Value::as_u64).unwrap_or_default();
+        writeln!(out, "  {} ({}:{line})", part("id"), part("file"))?;
+    }
+    writeln!(out, "The policies say why in full: `copilot-bridge explain < event.json`.")?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,114 @@
+//! The command line: one file a verb. `hook` is recognised before anything else is built.
+
+mod config;
+mod demo;
+mod doctor;
+mod explain;
+mod hook;
+mod init;
+mod place;
+mod policy;
+mod schema;
+mod uninstall;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// A policy gate for coding agents: every tool call is judged by Cedar and TOML files, fails
+/// closed, and is recorded before it is answered.
+#[derive(Debug, Parser)]
+#[command(name = "copilot-bridge", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 ok · 1 failed · 2 denied · 3 policy invalid · 64 usage.\n\
+    `hook` has the exit codes of the host's protocol: see docs/hosts.md.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Show an allowed, an asked and a denied call in a workspace made for it
+    Demo(demo::Args),
+    /// Install the hooks of a host, and the policies that they judge by
+    Init(init::Args),
+    /// Take back what `init` wrote
+    Uninstall(uninstall::Args),
+    /// Look for what is wrong with an installation, and prove that it denies
+    Doctor(doctor::Args),
+    /// Judge one event of a host: what the installed hooks call
+    Hook(hook::Args),
+    /// Check, compile, edit or import policies
+    Policy(policy::Args),
+    /// Say why an event is allowed, asked or denied
+    Explain(explain::Args),
+    /// Show the settings that are in force
+    Config(config::Args),
+    /// Print the schemas that policies are written against
+    Schema(schema::Args),
+}
+
+/// What a verb says besides its output.
+pub(crate) type Outcome = Result<Exit, Box<dyn std::error::Error>>;
+
+/// Runs the verb that the command line names.
+#[must_use]
+pub fn main() -> ExitCode {
+    let started = Instant::now();
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    if rest.first().is_some_and(|verb| verb == "hook") {
+        let rest = rest.into_iter().skip(1);
+        return ExitCode::from(hook::main(std::iter::once(program).chain(rest), started));
+    }
+    let cli = match Cli::try_parse_from(std::iter::once(program).chain(rest)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            return exit.into();
+        }
+    };
+    let mut out = anstream::stdout().lock();
+    let result = crate::engine::on_known_stack(|| run(cli.verb, &mut out));
+    let exit = result.unwrap_or_else(|error| {
+        // A reader that went away is no failure of ours.
+        let gone = error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        if !gone {
+            let _ = writeln!(anstream::stderr(), "error: {error}");
+        }
+        Exit::Failed
+    });
+    let _ = out.flush();
+    exit.into()
+}
+
+fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
+    match verb {
+        Verb::Demo(args) => demo::run(&args, out),
+        Verb::Init(args) => init::run(args, out),
+        Verb::Uninstall(args) => uninstall::run(args, out),
+        Verb::Doctor(args) => doctor::run(args, out),
+        // `main` took it; it is listed for `--help`.
+        Verb::Hook(_) => Ok(Exit::Usage),
+        Verb::Policy(args) => policy::run(args, out),
+        Verb::Explain(args) => explain::run(&args, out),
+        Verb::Config(args) => config::run(&args, out),
+        Verb::Schema(args) => schema::run(&args, out),
+    }
+}
+
+/// The command line as clap knows it, for the tests of its shape.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}

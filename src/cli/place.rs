@@ -1,0 +1,95 @@
+//! Where this user's installation is: from the command line, else from the passwd entry. Never
+//! from an environment variable: the agent may have set it.
+
+use std::path::{Path, PathBuf};
+
+use crate::gate::place::Installation;
+use crate::policy::layer::{Base, Locations};
+
+/// Where policies and state are, unless the default places are meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Place {
+    /// The directory that policies are read from
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policies: Option<PathBuf>,
+    /// The directory that record, key and compiled policies are kept in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// The organisation's policies.
+pub(crate) const ORGANISATION: &str = "/etc/copilot-bridge/policies";
+
+impl Place {
+    /// The state directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.state.as_deref().map(absolute).unwrap_or_else(|| {
+            home()
+                .unwrap_or_else(|| PathBuf::from("/"))
+                .join(".local/state/copilot-bridge")
+        })
+    }
+
+    /// Where this installation keeps its things.
+    pub(crate) fn installation(&self) -> Installation {
+        let home = home();
+        let user = home.as_ref().map(|home| home.join(".config/copilot-bridge/policies"));
+        let mut policies: Vec<PathBuf> = self.policies.iter().map(|dir| absolute(dir)).collect();
+        policies.push(PathBuf::from(ORGANISATION));
+        policies.extend(user);
+        Installation {
+            policies,
+            state: self.state(),
+            binary: std::env::current_exe().ok(),
+            uid: uid(),
+            depth: 0,
+            home,
+        }
+    }
+
+    /// Where the layers of policies are, for an agent that works in `cwd`.
+    pub(crate) fn locations(&self, cwd: Option<&Path>) -> Locations {
+        Locations {
+            organisation: PathBuf::from(ORGANISATION),
+            base: match &self.policies {
+                Some(dir) => Base::Configured(absolute(dir)),
+                None => Base::Default(home().map(|home| home.join(".config/copilot-bridge/policies"))),
+            },
+            workspace: cwd.and_then(workspace_layer),
+        }
+    }
+}
+
+/// The policies that a workspace brings along: those of the nearest folder above that has any.
+fn workspace_layer(cwd: &Path) -> Option<PathBuf> {
+    cwd.ancestors()
+        .map(|dir| dir.join(".copilot-bridge/policies"))
+        .find(|dir| dir.symlink_metadata().is_ok())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(unix)]
+fn home() -> Option<PathBuf> {
+    nix::unistd::User::from_uid(nix::unistd::geteuid())
+        .ok()
+        .flatten()
+        .map(|user| user.dir)
+}
+
+#[cfg(not(unix))]
+fn home() -> Option<PathBuf> {
+    std::env::home_dir()
+}
+
+#[cfg(unix)]
+fn uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+const fn uid() -> u32 {
+    0
+}
