@@ -140,7 +140,13 @@ impl Found {
         if let Some(program) = get("exec") {
             let rest = self.body.get("args").and_then(Value::as_array);
             let rest = rest.into_iter().flatten().filter_map(Value::as_str);
-            return Some([program].into_iter().chain(rest).map(str::to_owned).collect());
+            return Some(
+                [program]
+                    .into_iter()
+                    .chain(rest)
+                    .map(str::to_owned)
+                    .collect(),
+            );
         }
         shlex::split(get("command").or_else(|| get("bash"))?)
     }
@@ -207,11 +213,27 @@ mod tests {
         let file: Value = serde_json::from_str(&copilot_file(call()).unwrap()).unwrap();
         let found = entries(&file);
         assert_eq!(found.len(), COPILOT_EVENTS.len());
-        assert!(found.iter().all(|entry| entry.is_ours() && entry.matcher.is_none()));
-        let mcp = found.iter().find(|entry| entry.event == "preMcpToolCall").unwrap();
+        assert!(
+            found
+                .iter()
+                .all(|entry| entry.is_ours() && entry.matcher.is_none())
+        );
+        let mcp = found
+            .iter()
+            .find(|entry| entry.event == "preMcpToolCall")
+            .unwrap();
         assert_eq!(
             mcp.words().unwrap()[1..],
-            ["hook", "pre-mcp-tool-call", "--dialect", "copilot", "--policies", "/p", "--state", "/s"]
+            [
+                "hook",
+                "pre-mcp-tool-call",
+                "--dialect",
+                "copilot",
+                "--policies",
+                "/p",
+                "--state",
+                "/s"
+            ]
         );
         assert_eq!(mcp.body["exec"], "/opt/it's here/copilot-bridge");
         assert_eq!(mcp.timeout(), TIMEOUT_SEC);

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{Entry, Kind, Manifest};
 use super::place::{Places, Target};
-use super::plan::{self, Step};
+use super::plan::Step;
+use super::remarks::remarks;
 use super::{Ending, Host, KeyState, Rooms, Scope, SetupError, files, hooks, settings};
 
 /// What `init` was asked for.
@@ -90,28 +91,6 @@ pub(super) const fn mode(scope: Scope, kind: Kind) -> u32 {
     }
 }
 
-/// Why a machine install does not enforce: somebody but root could replace the program.
-pub(super) fn weak_spots(program: &Path, trusted: Option<u32>) -> Vec<String> {
-    let resolved = program.canonicalize();
-    let path = resolved.as_deref().unwrap_or(program);
-    path.ancestors()
-        .filter_map(|part| {
-            let (owner, mode) = (files::owner_of(part)?, files::mode_of(part)?);
-            // In a sticky folder only the owner of an entry may replace it.
-            let open = mode & 0o022 != 0 && mode & 0o1000 == 0;
-            let foreign = owner != 0 && Some(owner) != trusted;
-            (open || foreign).then(|| {
-                let why = if foreign {
-                    "belongs to a user other than root"
-                } else {
-                    "may be written by others than its owner"
-                };
-                format!("`{}` {why}", part.display())
-            })
-        })
-        .collect()
-}
-
 #[cfg(unix)]
 fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
@@ -190,7 +169,11 @@ fn policy_steps(
             "note: kept {} in `{}`, which {} from the defaults of this version",
             list(&edited),
             folder.display(),
-            if edited.len() == 1 { "differs" } else { "differ" }
+            if edited.len() == 1 {
+                "differs"
+            } else {
+                "differ"
+            }
         ));
     }
     Ok(steps)
@@ -214,19 +197,20 @@ fn hook_steps(
     let mut steps: Vec<Step> = Vec::new();
     for host in &wish.hosts {
         for target in places.targets(wish.scope, *host)? {
+            let path = target.real();
             let step = match &target {
-                Target::HookFile(path) => {
-                    hook_file_step(path, hooks::copilot_file(call)?, wish.scope, manifest)?
+                Target::HookFile(_) => {
+                    hook_file_step(&path, hooks::copilot_file(call)?, wish.scope, manifest)?
                 }
-                Target::Settings(path) => {
+                Target::Settings(_) => {
                     let mut wanted = hooks::claude_hooks(call)?;
                     if wish.scope == Scope::Machine {
                         wanted.extend(hooks::managed());
                     }
-                    settings_step(path, &wanted, wish.scope, manifest)?
+                    settings_step(&path, &wanted, wish.scope, manifest)?
                 }
-                Target::Managed(path) => {
-                    settings_step(path, &hooks::managed(), wish.scope, manifest)?
+                Target::Managed(_) => {
+                    settings_step(&path, &hooks::managed(), wish.scope, manifest)?
                 }
             };
             // Claude Code and VS Code share a file.
@@ -250,10 +234,7 @@ fn hook_file_step(
     });
     if !ours || files::is_link(path) {
         return Err(SetupError::new(
-            format!(
-                "`{}` is there, and not as `init` wrote it",
-                path.display()
-            ),
+            format!("`{}` is there, and not as `init` wrote it", path.display()),
             "move it away, then run `copilot-bridge init` again",
         ));
     }
@@ -272,10 +253,8 @@ fn settings_step(
     scope: Scope,
     manifest: &Manifest,
 ) -> Result<Step, SetupError> {
-    // Settings may be a link into somebody's collection: what it leads to is edited.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let before = files::read(&path)?;
-    let recorded = (manifest.find(&path))
+    let before = files::read(path)?;
+    let recorded = (manifest.find(path))
         .and_then(|entry| Some((entry.merge.as_ref()?, entry.sha256.as_str())));
     let (text, merge) = settings::merge(before.as_deref(), recorded, wanted).map_err(|why| {
         SetupError::new(
@@ -283,91 +262,15 @@ fn settings_step(
             "correct it, then run `copilot-bridge init` again",
         )
     })?;
-    let mut entry = Entry::new(&path, Kind::Settings, scope, &text);
+    let mut entry = Entry::new(path, Kind::Settings, scope, &text);
     entry.merge = Some(merge);
     Ok(Step {
-        mode: files::mode_of(&path).unwrap_or(mode(scope, Kind::Settings)),
+        mode: files::mode_of(path).unwrap_or(mode(scope, Kind::Settings)),
         before,
         after: Some(text),
         entry: Some(entry),
-        path,
+        path: path.to_path_buf(),
     })
-}
-
-/// What a person should know of the wish.
-fn remarks(places: &Places, wish: &Wish) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if places.copilot_home_is_from_variable && wish.scope == Scope::User {
-        remarks.push(format!(
-            "note: `COPILOT_HOME` is set, so Copilot CLI looks for hooks in `{}`",
-            places.copilot_home.display()
-        ));
-    }
-    for host in &wish.hosts {
-        if *host != Host::Copilot {
-            remarks.push(format!(
-                "note: how {} treats hooks is taken from its documentation, not measured",
-                host.name()
-            ));
-        }
-        if *host == Host::Vscode {
-            remarks.push(
-                "note: VS Code reads hooks in the settings of Claude Code, so both share them"
-                    .to_owned(),
-            );
-        }
-    }
-    match wish.scope {
-        Scope::User => remarks.push(
-            "note: this install does not enforce: a workspace's `disableAllHooks` switches it \
-             off, and a later hook of a workspace can change a call that was judged; \
-             `init --machine` shuts both out"
-                .to_owned(),
-        ),
-        Scope::Machine => {
-            let trusted = places.is_rerooted().then(caller).flatten();
-            remarks.extend(weak_spots(&places.binary, trusted).into_iter().map(|spot| {
-                format!("warning: {spot}, so an agent could replace `{}`", places.binary.display())
-            }));
-            remarks.push(
-                "note: hooks run as the user of the agent, so each user's record is in \
-                 `~/.local/state/copilot-bridge` of that user"
-                    .to_owned(),
-            );
-        }
-        Scope::Repo => remarks.extend([
-            "warning: a team mate without this program at this very path has every tool denied"
-                .to_owned(),
-            "warning: a checkout can remove these hooks, so they do not enforce".to_owned(),
-            "note: the paths in them are absolute, because a hook that is looked for in `PATH` \
-             is whatever stands there first"
-                .to_owned(),
-        ]),
-    }
-    if wish.scope == Scope::Repo
-        && wish.hosts.contains(&Host::Copilot)
-        && wish.hosts.iter().any(|host| *host != Host::Copilot)
-    {
-        remarks.push(
-            "note: Copilot CLI also reads `.claude/settings.json` of a trusted repository, and \
-             then judges each call twice"
-                .to_owned(),
-        );
-    }
-    remarks
-}
-
-/// Who runs this program.
-#[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "there is no such number elsewhere")]
-pub(super) fn caller() -> Option<u32> {
-    Some(nix::unistd::Uid::effective().as_raw())
-}
-
-/// Who runs this program.
-#[cfg(not(unix))]
-pub(super) fn caller() -> Option<u32> {
-    None
 }
 
 fn list(names: &[String]) -> String {
@@ -380,4 +283,195 @@ fn print(notes: &[String], out: &mut dyn Write) -> Result<(), SetupError> {
         writeln!(out, "{note}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{FakeRooms, Stage};
+    use super::*;
+
+    fn wish(scope: Scope, hosts: &[Host]) -> Wish {
+        Wish {
+            scope,
+            hosts: hosts.to_vec(),
+            dry_run: false,
+        }
+    }
+
+    fn run(stage: &Stage, wish: &Wish) -> Result<String, SetupError> {
+        let mut out = Vec::new();
+        init(&stage.places, wish, &FakeRooms::new(), &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    const HOOK: &str = "home/.copilot/hooks/copilot-bridge.json";
+    const POLICY: &str = "home/.config/copilot-bridge/policies/permission.cedar";
+
+    #[test]
+    fn a_fresh_home_gets_policies_key_and_hooks() {
+        let stage = Stage::new();
+        let said = run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        assert!(
+            said.contains("created the key") && said.contains("does not enforce"),
+            "{said}"
+        );
+        let state = stage.path("home/.local/state/copilot-bridge");
+        assert!(stage.read(HOOK).contains(state.to_str().unwrap()));
+        assert_eq!(stage.read("home/.local/state/copilot-bridge/key"), "secret");
+        assert_eq!(files::mode_of(&state), Some(0o700));
+        assert_eq!(files::mode_of(&stage.path(HOOK)), Some(0o600));
+        assert_eq!(files::mode_of(&stage.path(POLICY)), Some(0o600));
+    }
+
+    #[test]
+    fn a_second_run_changes_nothing() {
+        let stage = Stage::new();
+        let all = [Host::Copilot, Host::Claude, Host::Vscode];
+        run(&stage, &wish(Scope::User, &all)).unwrap();
+        let before = stage.all();
+        let said = run(&stage, &wish(Scope::User, &all)).unwrap();
+        assert_eq!(stage.all(), before);
+        assert_eq!(said.matches("unchanged").count(), 5, "{said}");
+        assert!(
+            !said.contains("created") && !said.contains("\nchanged"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_foreign_file_in_the_way_is_refused_before_anything_is_written() {
+        let stage = Stage::new();
+        stage.write(HOOK, "{}");
+        let before = stage.all();
+        let error = run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap_err();
+        assert!(error.message.contains("not as `init` wrote it"), "{error}");
+        assert_eq!(stage.all(), before);
+    }
+
+    #[test]
+    fn our_own_file_follows_a_program_that_moved() {
+        let mut stage = Stage::new();
+        run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        stage.places.binary = stage.path("bin/elsewhere");
+        run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        assert!(stage.read(HOOK).contains("bin/elsewhere"));
+        stage.write(HOOK, &stage.read(HOOK).replace("elsewhere", "evil"));
+        assert!(run(&stage, &wish(Scope::User, &[Host::Copilot])).is_err());
+    }
+
+    #[test]
+    fn a_dry_run_shows_and_changes_nothing() {
+        let stage = Stage::new();
+        stage.write("home/.claude/settings.json", "{\n  \"model\": \"x\"\n}\n");
+        let before = stage.all();
+        let mut dry = wish(Scope::User, &[Host::Copilot, Host::Claude]);
+        dry.dry_run = true;
+        let said = run(&stage, &dry).unwrap();
+        assert_eq!(stage.all(), before);
+        assert!(said.contains("+permit (principal"), "{said}");
+        assert!(said.contains("--- /dev/null"), "{said}");
+        assert!(
+            said.contains("   \"model\": \"x\"\n") || said.contains("-  \"model\": \"x\""),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn edited_policies_stay_and_those_of_others_are_not_mixed_with_defaults() {
+        let stage = Stage::new();
+        run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        stage.write(POLICY, "forbid (principal, action, resource);\n");
+        let said = run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        assert!(said.contains("kept `permission.cedar`"), "{said}");
+        assert!(stage.read(POLICY).starts_with("forbid"));
+
+        let stage = Stage::new();
+        stage.write(POLICY, "forbid (principal, action, resource);\n");
+        let said = run(&stage, &wish(Scope::User, &[Host::Copilot])).unwrap();
+        assert!(said.contains("holds policies already"), "{said}");
+        assert!(!stage.path(POLICY).with_file_name("bridge.toml").exists());
+    }
+
+    #[test]
+    fn no_hook_is_written_for_policies_that_do_not_compile() {
+        let stage = Stage::new();
+        let mut rooms = FakeRooms::new();
+        rooms.problems = vec!["`a.cedar`, line 3: no".to_owned()];
+        let mut out = Vec::new();
+        let wish = wish(Scope::User, &[Host::Copilot]);
+        let error = init(&stage.places, &wish, &rooms, &mut out).unwrap_err();
+        assert!(error.help.contains("no hook was written"));
+        assert!(
+            String::from_utf8(out)
+                .unwrap()
+                .contains("error: `a.cedar`, line 3: no")
+        );
+        assert!(!stage.path(HOOK).exists());
+    }
+
+    #[test]
+    fn a_machine_install_shuts_out_foreign_hooks_and_names_no_state() {
+        let stage = Stage::new();
+        let managed = "machine/etc/github-copilot/managed-settings.json";
+        stage.write(managed, "{\n    \"theirs\": [1]\n}\n");
+        let said = run(
+            &stage,
+            &wish(Scope::Machine, &[Host::Copilot, Host::Claude]),
+        )
+        .unwrap();
+        assert!(!said.contains("key"), "{said}");
+        assert!(
+            stage
+                .read(managed)
+                .contains("\"theirs\": [1],\n    \"allowManagedHooksOnly\": true")
+        );
+        let hook = stage.read("machine/etc/github-copilot/policy.d/copilot-bridge.json");
+        assert!(!hook.contains("--state") && hook.contains("machine/etc/copilot-bridge/policies"));
+        let claude = stage.read("machine/etc/claude-code/managed-settings.json");
+        assert!(claude.contains("allowManagedHooksOnly") && claude.contains("PreToolUse"));
+        let policy = stage.path("machine/etc/copilot-bridge/policies/bridge.toml");
+        assert_eq!(files::mode_of(&policy), Some(0o644));
+        assert!(run(&stage, &wish(Scope::Machine, &[Host::Vscode])).is_err());
+    }
+
+    #[test]
+    fn a_repository_install_warns_of_team_mates_and_checkouts() {
+        let mut stage = Stage::new();
+        let said = run(&stage, &wish(Scope::Repo, &[Host::Copilot])).unwrap();
+        assert!(
+            said.contains("every tool denied") && said.contains("a checkout can"),
+            "{said}"
+        );
+        assert!(
+            stage
+                .path("work/.github/hooks/copilot-bridge.json")
+                .exists()
+        );
+        stage.places.repo = None;
+        assert!(run(&stage, &wish(Scope::Repo, &[Host::Copilot])).is_err());
+    }
+
+    #[test]
+    fn settings_that_are_not_json_are_refused_with_the_place() {
+        let stage = Stage::new();
+        stage.write("home/.claude/settings.json", "{\n  // no\n}");
+        let error = run(&stage, &wish(Scope::User, &[Host::Claude])).unwrap_err();
+        assert!(error.message.contains("line 2 column 3"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_for_settings_and_refused_for_a_hook_file() {
+        let stage = Stage::new();
+        stage.write("dots/settings.json", "{}");
+        stage.write("home/.claude/x", "");
+        let link = stage.path("home/.claude/settings.json");
+        std::os::unix::fs::symlink(stage.path("dots/settings.json"), &link).unwrap();
+        run(&stage, &wish(Scope::User, &[Host::Claude])).unwrap();
+        assert!(files::is_link(&link) && stage.read("dots/settings.json").contains("PreToolUse"));
+
+        stage.write("home/.copilot/hooks/x", "");
+        std::os::unix::fs::symlink(stage.path("dots/none"), stage.path(HOOK)).unwrap();
+        assert!(run(&stage, &wish(Scope::User, &[Host::Copilot])).is_err());
+    }
 }

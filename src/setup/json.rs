@@ -28,7 +28,7 @@ impl Document {
     /// # Errors
     /// What is wrong, with line and column.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| lower(&error.to_string()))?;
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("it is not a JSON object".to_owned());
         }
@@ -299,7 +299,10 @@ impl Scanner<'_> {
                 Shape::Scalar
             }
             _ => {
-                while self.peek().is_some_and(|byte| !b",}] \t\r\n".contains(&byte)) {
+                while self
+                    .peek()
+                    .is_some_and(|byte| !b",}] \t\r\n".contains(&byte))
+                {
                     self.at += 1;
                 }
                 Shape::Scalar
@@ -384,18 +387,11 @@ fn splice(text: &str, start: usize, end: usize, new: &str) -> Result<String, Str
     }
 }
 
-/// `(hooks, PreToolUse)` without `PreToolUse` found: what stands at `hooks` has another shape.
+/// Says what stands in the way on a path, of which `rest` was not found.
 fn wrong_shape(path: &[String], rest: &[String], wanted: &str) -> String {
     let found = path.len() - rest.len();
     let names: Vec<&str> = path.iter().take(found).map(String::as_str).collect();
     format!("`{}` in it is not {wanted}", names.join("."))
-}
-
-fn lower(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(letters).collect()
-    })
 }
 
 #[cfg(test)]
@@ -458,7 +454,10 @@ mod tests {
             document.remove_item(&path("b.c"), &json!(1))
         });
         assert_eq!(after, "{\r\n\t\"a\": [1, 3]\r\n}");
-        assert_eq!(edited(r#"{"a":1,"b":2}"#, |it| it.remove(&path("a"))), r#"{"b":2}"#);
+        assert_eq!(
+            edited(r#"{"a":1,"b":2}"#, |it| it.remove(&path("a"))),
+            r#"{"b":2}"#
+        );
         assert_eq!(edited(r#"{"a":1}"#, |it| it.remove(&path("a"))), "{}");
     }
 
@@ -477,7 +476,20 @@ mod tests {
             Document::parse("{\n \"a\": }").unwrap_err(),
             "expected value at line 2 column 7"
         );
-        assert_eq!(Document::parse("[]").unwrap_err(), "it is not a JSON object");
-        assert!(undo("ab", &[Undo { at: 1, len: 5, text: String::new() }]).is_err());
+        assert_eq!(
+            Document::parse("[]").unwrap_err(),
+            "it is not a JSON object"
+        );
+        assert!(
+            undo(
+                "ab",
+                &[Undo {
+                    at: 1,
+                    len: 5,
+                    text: String::new()
+                }]
+            )
+            .is_err()
+        );
     }
 }

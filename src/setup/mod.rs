@@ -12,6 +12,7 @@
 //!
 //! The other rooms come in through [`Rooms`], so that setup can be tested without them.
 
+pub mod doctor;
 pub mod install;
 pub mod place;
 pub mod uninstall;
@@ -21,13 +22,13 @@ mod hooks;
 mod json;
 mod manifest;
 mod plan;
+mod remarks;
 mod settings;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// What setup needs of the rooms below it.
@@ -96,7 +97,7 @@ pub enum Scope {
 }
 
 /// A program that runs agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Host {
     /// GitHub Copilot CLI.
     Copilot,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 use clap::Args;
 
 use super::hooks::Call;
-use super::{Host, Scope, SetupError};
+use super::{Host, Scope, SetupError, files};
 
 /// The flags that say where things are.
 #[derive(Debug, Clone, Default, Args)]
@@ -79,6 +79,18 @@ impl Target {
     pub(super) fn path(&self) -> &Path {
         let (Self::HookFile(path) | Self::Settings(path) | Self::Managed(path)) = self;
         path
+    }
+
+    /// The file to edit. Settings may be a link into somebody's collection, and stay one; a hook
+    /// file that is a link is not ours.
+    pub(super) fn real(&self) -> PathBuf {
+        let path = self.path();
+        match self {
+            Self::Settings(_) | Self::Managed(_) if files::is_link(path) => {
+                path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+            }
+            _ => path.to_path_buf(),
+        }
     }
 }
 

@@ -28,6 +28,7 @@ impl Step {
             (None, Some(_), Tense::Planned) => "would create",
             (Some(_), None, Tense::Done) => "removed",
             (Some(_), None, Tense::Planned) => "would remove",
+            (None, None, _) => "already gone:",
             (before, after, _) if before == after => "unchanged",
             (_, _, Tense::Done) => "changed",
             (_, _, Tense::Planned) => "would change",

@@ -43,6 +43,13 @@ pub(super) struct Merge {
     undo: Vec<Undo>,
 }
 
+impl Merge {
+    /// What was added.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.added.iter()
+    }
+}
+
 impl Wanted {
     pub(super) fn value(path: &[&str], value: Value) -> Self {
         Self::new(path, Place::Value, value)
@@ -61,7 +68,8 @@ impl Wanted {
         }
     }
 
-    fn is_in(&self, document: &Document) -> bool {
+    /// Whether a settings file holds it.
+    pub(super) fn is_in(&self, document: &Document) -> bool {
         match (self.place, document.get(&self.path)) {
             (Place::Value, Some(found)) => found == self.value,
             (Place::Item, Some(Value::Array(items))) => items.contains(&self.value),

@@ -82,7 +82,10 @@ impl FakeRooms {
         Self {
             defaults: vec![
                 ("bridge.toml", "mode = \"enforce\"\n"),
-                ("permission.cedar", "permit (principal, action, resource);\n"),
+                (
+                    "permission.cedar",
+                    "permit (principal, action, resource);\n",
+                ),
                 ("redaction/secrets.toml", "# none\n"),
             ],
             problems: Vec::new(),
