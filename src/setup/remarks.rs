@@ -16,6 +16,12 @@ pub(super) fn remarks(places: &Places, wish: &Wish) -> Vec<String> {
             places.copilot_home.display()
         ));
     }
+    if !files::is_executable(&places.binary) {
+        remarks.push(format!(
+            "warning: `{}` is no program that can be run, so every tool is denied",
+            places.binary.display()
+        ));
+    }
     for host in &wish.hosts {
         if *host != Host::Copilot {
             remarks.push(format!(

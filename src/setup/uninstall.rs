@@ -30,6 +30,8 @@ pub fn uninstall(places: &Places, wish: &Wish, out: &mut dyn Write) -> Result<En
     let scope = wish.scope;
     let state = places.state(scope);
     let mut manifest = Manifest::load(&state)?;
+    // Outside of a repository nothing could be found, and nothing should seem to be taken back.
+    places.targets(scope, Host::Copilot)?;
     let paths = target_paths(places, wish);
     let mut ending = Ending::Done;
     let mut steps = Vec::new();

@@ -1,1 +1,3 @@
+//! The program as a person or a host runs it; one file for each room.
+
 mod setup;

@@ -1,4 +1,9 @@
 //! `init`, `uninstall` and `doctor`, as a person runs them, in a home that goes away.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a broken expectation is what a test reports"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -250,4 +255,15 @@ fn doctor_names_what_is_wrong() {
     fs::remove_dir_all(home.path(POLICIES)).unwrap();
     let errors = home.errors();
     assert!(errors.contains(&"policies-gone".to_owned()), "{errors:?}");
+}
+
+#[test]
+fn a_record_in_the_workspace_is_not_what_a_variable_can_ask_for() {
+    let home = Home::new();
+    home.succeed("init");
+    fs::create_dir(home.path("work/log")).unwrap();
+    let mut command = home.command("doctor");
+    let output = command.env("COPILOT_AUDIT_LOG_DIR", home.path("work/log"));
+    let said = String::from_utf8(output.output().unwrap().stdout).unwrap();
+    assert!(said.contains("audit-dir-ignored"), "{said}");
 }

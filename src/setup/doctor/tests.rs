@@ -64,7 +64,7 @@ fn problems(stage: &Stage) -> Vec<(&'static str, Level)> {
 #[track_caller]
 fn assert_found(stage: &Stage, id: &str, level: Level) {
     let found = problems(stage);
-    assert!(found.iter().any(|found| *found == (id, level)), "{found:?}");
+    assert!(found.contains(&(id, level)), "{found:?}");
 }
 
 #[test]
@@ -221,6 +221,7 @@ fn loose_modes_are_seen() {
     use std::os::unix::fs::PermissionsExt;
     for (place, mode) in [
         (HOOK, 0o666),
+        ("home/.copilot/hooks", 0o770),
         (POLICY, 0o620),
         ("home/.config/copilot-bridge/policies", 0o777),
         ("home/.local/state/copilot-bridge", 0o755),

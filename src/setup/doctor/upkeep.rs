@@ -24,6 +24,10 @@ pub(super) fn look(
     }
     for hook in installed.iter().filter(|hook| hook.scope != Scope::Repo) {
         guarded(&hook.path, report);
+        // Who may write the folder may put another file in its place.
+        if let Some(folder) = hook.path.parent() {
+            guarded(folder, report);
+        }
     }
     let state = places.state(Scope::User);
     secret(&state, report);
