@@ -8,7 +8,8 @@
 //!   the managed ones.
 //! * [`Scope::Repo`] writes into a repository, which a checkout can take away again.
 //!
-//! What was written stands in a [`manifest`]; nothing else is ever overwritten or removed.
+//! What was written stands in a manifest in the state directory; nothing else is ever overwritten
+//! or removed.
 //!
 //! The other rooms come in through [`Rooms`], so that setup can be tested without them.
 
