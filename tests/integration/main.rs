@@ -1,2 +1,3 @@
-#[test]
-fn t() {}
+//! The program as a person or a host runs it; one file for each room.
+
+mod setup;
