@@ -1,2 +1,3 @@
 //! lib
 pub mod engine;
+pub mod policy;
