@@ -55,33 +55,75 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let effective = config::effective(settings, |name| std::env::var(name).ok())?;
     let here = args.place.installation();
     let from = |key: &str| {
-        settings
-            .origins
-            .get(key)
-            .map_or_else(|| "default".to_owned(), |layer| format!("bridge.toml ({layer})"))
+        settings.origins.get(key).map_or_else(
+            || "default".to_owned(),
+            |layer| format!("bridge.toml ({layer})"),
+        )
     };
     let variable = std::env::var(config::AUDIT_LOG_DIR).ok();
-    let (record, record_origin) =
-        match config::audit_directory(variable.as_deref(), cwd.as_deref()) {
-            AuditDirectory::Honoured(dir) => (dir, format!("environment ({})", config::AUDIT_LOG_DIR)),
-            AuditDirectory::Unset => (here.state.join("audit"), "state directory".to_owned()),
-            AuditDirectory::Ignored(why) => (here.state.join("audit"), format!("state directory; {why}")),
-        };
+    let (record, record_origin) = match config::audit_directory(variable.as_deref(), cwd.as_deref())
+    {
+        AuditDirectory::Honoured(dir) => (dir, format!("environment ({})", config::AUDIT_LOG_DIR)),
+        AuditDirectory::Unset => (here.state.join("audit"), "state directory".to_owned()),
+        AuditDirectory::Ignored(why) => {
+            (here.state.join("audit"), format!("state directory; {why}"))
+        }
+    };
     let limits = &settings.limits;
     let rows = [
         ("mode", json!(settings.mode), from("mode")),
         ("limits.depth", json!(limits.depth), from("limits.depth")),
-        ("limits.event_bytes", json!(limits.event_bytes), from("limits.event_bytes")),
-        ("limits.deadline_ms", json!(limits.deadline_ms), from("limits.deadline_ms")),
-        ("session.project_context", json!(effective.project_context.value), effective.project_context.origin.to_string()),
-        ("session.max_retries", json!(effective.max_retries.value), effective.max_retries.origin.to_string()),
-        ("session.log_level", json!(effective.log_level.value.name()), effective.log_level.origin.to_string()),
-        ("audit.durability", json!(settings.audit.durability), from("audit.durability")),
-        ("audit.on_failure", json!(settings.audit.on_failure), from("audit.on_failure")),
+        (
+            "limits.event_bytes",
+            json!(limits.event_bytes),
+            from("limits.event_bytes"),
+        ),
+        (
+            "limits.deadline_ms",
+            json!(limits.deadline_ms),
+            from("limits.deadline_ms"),
+        ),
+        (
+            "session.project_context",
+            json!(effective.project_context.value),
+            effective.project_context.origin.to_string(),
+        ),
+        (
+            "session.max_retries",
+            json!(effective.max_retries.value),
+            effective.max_retries.origin.to_string(),
+        ),
+        (
+            "session.log_level",
+            json!(effective.log_level.value.name()),
+            effective.log_level.origin.to_string(),
+        ),
+        (
+            "audit.durability",
+            json!(settings.audit.durability),
+            from("audit.durability"),
+        ),
+        (
+            "audit.on_failure",
+            json!(settings.audit.on_failure),
+            from("audit.on_failure"),
+        ),
         ("audit.directory", json!(record), record_origin),
-        ("harmless_tools", json!(settings.harmless_tools), from("harmless_tools")),
-        ("policies", json!(bundle.policies.len()), "all layers".to_owned()),
-        ("policy_digest", json!(bundle.digest), "all layers".to_owned()),
+        (
+            "harmless_tools",
+            json!(settings.harmless_tools),
+            from("harmless_tools"),
+        ),
+        (
+            "policies",
+            json!(bundle.policies.len()),
+            "all layers".to_owned(),
+        ),
+        (
+            "policy_digest",
+            json!(bundle.digest),
+            "all layers".to_owned(),
+        ),
     ];
     match args.format {
         Format::Text => {

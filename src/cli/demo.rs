@@ -16,7 +16,9 @@ pub(crate) struct Args {}
 const HEAD: Style = Style::new().bold();
 
 pub(crate) fn run(_: &Args, out: &mut dyn Write) -> Outcome {
-    let scratch = tempfile::Builder::new().prefix("copilot-bridge-demo-").tempdir()?;
+    let scratch = tempfile::Builder::new()
+        .prefix("copilot-bridge-demo-")
+        .tempdir()?;
     let workspace = scratch.path().join("workspace");
     let state = scratch.path().join("state");
     std::fs::create_dir_all(workspace.join("src"))?;
@@ -28,8 +30,16 @@ pub(crate) fn run(_: &Args, out: &mut dyn Write) -> Outcome {
     )?;
     let calls = [
         ("allow", "view", json!({"path": "src/main.rs"})),
-        ("ask", "bash", json!({"command": "git push origin main", "description": "publish"})),
-        ("deny", "bash", json!({"command": "cat /etc/shadow", "description": "look"})),
+        (
+            "ask",
+            "bash",
+            json!({"command": "git push origin main", "description": "publish"}),
+        ),
+        (
+            "deny",
+            "bash",
+            json!({"command": "cat /etc/shadow", "description": "look"}),
+        ),
     ];
     let mut as_expected = true;
     for (expected, tool, args) in calls {
@@ -74,17 +84,40 @@ fn show(
     }
     let output = child.wait_with_output()?;
     let record = crate::audit::read::last(state, |_| true)?.ok_or("the record is empty")?;
-    let decision = record.get("decision").and_then(Value::as_str).unwrap_or("-");
+    let decision = record
+        .get("decision")
+        .and_then(Value::as_str)
+        .unwrap_or("-");
     writeln!(out, "{HEAD}event{HEAD:#}     {tool} {args}")?;
     writeln!(out, "{HEAD}decision{HEAD:#}  {decision}")?;
-    for reason in record.get("reasons").and_then(Value::as_array).into_iter().flatten() {
+    for reason in record
+        .get("reasons")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let part = |key: &str| reason.get(key).and_then(Value::as_str).unwrap_or_default();
-        let line = reason.get("line").and_then(Value::as_u64).unwrap_or_default();
-        writeln!(out, "{HEAD}policy{HEAD:#}    {} ({}:{line})", part("id"), part("file"))?;
+        let line = reason
+            .get("line")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "{HEAD}policy{HEAD:#}    {} ({}:{line})",
+            part("id"),
+            part("file")
+        )?;
     }
     let answer = String::from_utf8_lossy(&output.stdout);
-    let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
-    writeln!(out, "{HEAD}answer{HEAD:#}    {} (exit {code})", answer.trim())?;
+    let code = output
+        .status
+        .code()
+        .map_or_else(|| "none".to_owned(), |code| code.to_string());
+    writeln!(
+        out,
+        "{HEAD}answer{HEAD:#}    {} (exit {code})",
+        answer.trim()
+    )?;
     writeln!(out, "{HEAD}record{HEAD:#}    {record}\n")?;
     Ok(decision == expected)
 }

@@ -10,9 +10,9 @@ use super::place::Place;
 use super::{Outcome, policy};
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::{Effect, Reason};
+use crate::engine::describe;
 use crate::engine::explain::{Why, why};
 use crate::engine::request::{Request, Value as Fact};
-use crate::engine::describe;
 use crate::exit::Exit;
 use crate::gate::event::{Event, EventName};
 use crate::gate::{Gate, Passage, Sink};
@@ -110,9 +110,20 @@ fn colour(effect: Effect) -> Style {
 
 impl Shown<'_> {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let Self { event, bundle, passage, .. } = self;
+        let Self {
+            event,
+            bundle,
+            passage,
+            ..
+        } = self;
         let agent = &event.agent;
-        writeln!(out, "{HEAD}event{HEAD:#}     {} ({}), session {}", event.name.snake(), event.dialect, agent.session)?;
+        writeln!(
+            out,
+            "{HEAD}event{HEAD:#}     {} ({}), session {}",
+            event.name.snake(),
+            event.dialect,
+            agent.session
+        )?;
         if let Some(cwd) = &event.cwd {
             writeln!(out, "{HEAD}cwd{HEAD:#}       {cwd}")?;
         }
@@ -123,7 +134,11 @@ impl Shown<'_> {
             for (request, judged) in &trace.verdicts {
                 let effect = judged.as_ref().map_or(Effect::Deny, |judged| judged.effect);
                 let style = colour(effect);
-                writeln!(out, "\n{HEAD}request{HEAD:#}   {} → {style}{effect}{style:#}", describe(request))?;
+                writeln!(
+                    out,
+                    "\n{HEAD}request{HEAD:#}   {} → {style}{effect}{style:#}",
+                    describe(request)
+                )?;
                 for (name, value) in request.resource.attributes() {
                     writeln!(out, "  {DIM}{name}{DIM:#} {}", fact(&value))?;
                 }
@@ -143,13 +158,20 @@ impl Shown<'_> {
         if let Some(trace) = &passage.judgement
             && trace.would_decide != effect
         {
-            writeln!(out, "{HEAD}would be{HEAD:#}  {} if nothing were only monitored", trace.would_decide)?;
+            writeln!(
+                out,
+                "{HEAD}would be{HEAD:#}  {} if nothing were only monitored",
+                trace.would_decide
+            )?;
         }
         for reason in passage.outcome.reasons() {
             reason_line(reason, out)?;
         }
         let (answer, code) = hook::preview(self.dialect, event.name, &passage.outcome);
-        writeln!(out, "\n{HEAD}answer{HEAD:#}    {answer}\n{HEAD}exit{HEAD:#}      {code}")
+        writeln!(
+            out,
+            "\n{HEAD}answer{HEAD:#}    {answer}\n{HEAD}exit{HEAD:#}      {code}"
+        )
     }
 
     fn policy_line(&self, index: usize, why: &Why, out: &mut dyn Write) -> std::io::Result<()> {
@@ -163,16 +185,37 @@ impl Shown<'_> {
         };
         let place = format!("{}:{}", policy.file, policy.line);
         match why {
-            Why::Held => writeln!(out, "  {HEAD}held{HEAD:#}      {verdict} {} ({place})", policy.id),
+            Why::Held => writeln!(
+                out,
+                "  {HEAD}held{HEAD:#}      {verdict} {} ({place})",
+                policy.id
+            ),
             Why::Scope => Ok(()),
-            Why::When(part) => writeln!(out, "  {DIM}not{DIM:#}       {verdict} {} ({place}): false is `{part}`", policy.id),
-            Why::Unless(part) => writeln!(out, "  {DIM}not{DIM:#}       {verdict} {} ({place}): unless `{part}`", policy.id),
-            Why::Unknown(error) => writeln!(out, "  ?         {verdict} {} ({place}): {error}", policy.id),
+            Why::When(part) => writeln!(
+                out,
+                "  {DIM}not{DIM:#}       {verdict} {} ({place}): false is `{part}`",
+                policy.id
+            ),
+            Why::Unless(part) => writeln!(
+                out,
+                "  {DIM}not{DIM:#}       {verdict} {} ({place}): unless `{part}`",
+                policy.id
+            ),
+            Why::Unknown(error) => writeln!(
+                out,
+                "  ?         {verdict} {} ({place}): {error}",
+                policy.id
+            ),
         }
     }
 
     fn json(&self) -> Value {
-        let Self { event, bundle, passage, .. } = self;
+        let Self {
+            event,
+            bundle,
+            passage,
+            ..
+        } = self;
         let requests: Vec<Value> = passage
             .judgement
             .iter()
@@ -251,34 +294,82 @@ fn fact(value: &Fact<'_>) -> String {
 fn last(args: &Args, out: &mut dyn Write) -> Outcome {
     let state = args.place.state();
     let record = crate::audit::read::last(&state, |record| {
-        matches!(record.get("decision").and_then(Value::as_str), Some("ask" | "deny"))
+        matches!(
+            record.get("decision").and_then(Value::as_str),
+            Some("ask" | "deny")
+        )
     })?;
     let Some(record) = record else {
-        writeln!(out, "nothing was asked or denied yet (the record is in `{}`)", state.join("audit").display())?;
+        writeln!(
+            out,
+            "nothing was asked or denied yet (the record is in `{}`)",
+            state.join("audit").display()
+        )?;
         return Ok(Exit::Ok);
     };
     if args.format == Format::Json {
         writeln!(out, "{record:#}")?;
         return Ok(Exit::Ok);
     }
-    let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
-    let effect = if text("decision") == "deny" { Effect::Deny } else { Effect::Ask };
+    let text = |key: &str| {
+        record
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or("-")
+            .to_owned()
+    };
+    let effect = if text("decision") == "deny" {
+        Effect::Deny
+    } else {
+        Effect::Ask
+    };
     let style = colour(effect);
     writeln!(out, "{HEAD}when{HEAD:#}      {}", text("ts"))?;
-    writeln!(out, "{HEAD}event{HEAD:#}     {} ({}), session {}", text("event"), text("dialect"), text("session"))?;
+    writeln!(
+        out,
+        "{HEAD}event{HEAD:#}     {} ({}), session {}",
+        text("event"),
+        text("dialect"),
+        text("session")
+    )?;
     writeln!(out, "{HEAD}cwd{HEAD:#}       {}", text("cwd"))?;
     writeln!(out, "{HEAD}tool{HEAD:#}      {}", text("tool"))?;
-    for request in record.get("requests").and_then(Value::as_array).into_iter().flatten() {
+    for request in record
+        .get("requests")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let action = request.get("action").and_then(Value::as_str).unwrap_or("-");
-        let resource = request.get("resource").map(Value::to_string).unwrap_or_default();
+        let resource = request
+            .get("resource")
+            .map(Value::to_string)
+            .unwrap_or_default();
         writeln!(out, "{HEAD}request{HEAD:#}   {action} {resource}")?;
     }
     writeln!(out, "{HEAD}decision{HEAD:#}  {style}{effect}{style:#}")?;
-    for reason in record.get("reasons").and_then(Value::as_array).into_iter().flatten() {
-        let part = |key: &str| reason.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let line = reason.get("line").and_then(Value::as_u64).unwrap_or_default();
+    for reason in record
+        .get("reasons")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let part = |key: &str| {
+            reason
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let line = reason
+            .get("line")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         writeln!(out, "  {} ({}:{line})", part("id"), part("file"))?;
     }
-    writeln!(out, "The policies say why in full: `copilot-bridge explain < event.json`.")?;
+    writeln!(
+        out,
+        "The policies say why in full: `copilot-bridge explain < event.json`."
+    )?;
     Ok(Exit::Ok)
 }

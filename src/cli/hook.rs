@@ -13,8 +13,10 @@ use crate::hook::{self, Call, dialect::Dialect};
 use crate::policy;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The answer is one JSON object on stdout, in the form of the event. Whatever goes wrong is \
-    answered with the event's blocking form; docs/hosts.md has the table.")]
+#[command(
+    after_help = "The answer is one JSON object on stdout, in the form of the event. Whatever goes wrong is \
+    answered with the event's blocking form; docs/hosts.md has the table."
+)]
 pub(crate) struct Args {
     /// The event: pre-tool-use, permission-request, post-tool-use, user-prompt-submitted, …
     event: String,
@@ -69,7 +71,7 @@ fn open(place: &Place, event: Option<&Value>) -> Gate {
         .ok()
         .and_then(|depth| depth.parse().ok())
         .unwrap_or(0);
-    let bundle = policy::compile::open(&place.locations(cwd.as_deref()), &here.state)
+    let bundle = policy::open(&place.locations(cwd.as_deref()), Some(&here.state))
         .map_err(|problems| refused(place, &problems));
     Gate::new(bundle, here, Sink::State)
 }
@@ -77,10 +79,11 @@ fn open(place: &Place, event: Option<&Value>) -> Gate {
 /// A caller may say how deep it stands; it can only raise what is known.
 const DEPTH: &str = "COPILOT_BRIDGE_DEPTH";
 
-fn refused(place: &Place, problems: &[policy::diagnostic::Problem]) -> Refused {
-    let first = problems
-        .first()
-        .map_or_else(|| "the policies cannot be used".to_owned(), policy::diagnostic::Problem::one_line);
+fn refused(place: &Place, problems: &[policy::Problem]) -> Refused {
+    let first = problems.first().map_or_else(
+        || "the policies cannot be used".to_owned(),
+        policy::Problem::one_line,
+    );
     let more = match problems.len() {
         0 | 1 => String::new(),
         more => format!(" (and {} more)", more - 1),

@@ -8,6 +8,7 @@ mod hook;
 mod init;
 mod place;
 mod policy;
+mod rooms;
 mod schema;
 mod uninstall;
 
@@ -19,6 +20,7 @@ use std::time::Instant;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
+use crate::setup::{Ending, SetupError};
 
 /// A policy gate for coding agents: every tool call is judged by Cedar and TOML files, fails
 /// closed, and is recorded before it is answered.
@@ -72,7 +74,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Ok
+            };
             return exit.into();
         }
     };
@@ -95,15 +101,24 @@ pub fn main() -> ExitCode {
 fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
     match verb {
         Verb::Demo(args) => demo::run(&args, out),
-        Verb::Init(args) => init::run(args, out),
-        Verb::Uninstall(args) => uninstall::run(args, out),
-        Verb::Doctor(args) => doctor::run(args, out),
+        Verb::Init(args) => ended(init::run(&args, &rooms::Connected::default(), out)),
+        Verb::Uninstall(args) => ended(uninstall::run(&args, out)),
+        Verb::Doctor(args) => ended(doctor::run(&args, &rooms::Connected::default(), out)),
         // `main` took it; it is listed for `--help`.
         Verb::Hook(_) => Ok(Exit::Usage),
         Verb::Policy(args) => policy::run(args, out),
         Verb::Explain(args) => explain::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
+    }
+}
+
+fn ended(result: Result<Ending, SetupError>) -> Outcome {
+    match result {
+        Ok(Ending::Done) => Ok(Exit::Ok),
+        Ok(Ending::Trouble) => Ok(Exit::Failed),
+        Err(error) if error.help.is_empty() => Err(error.into()),
+        Err(error) => Err(format!("{}\nhelp: {}", error.message, error.help).into()),
     }
 }
 

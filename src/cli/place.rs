@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::gate::place::Installation;
-use crate::policy::layer::{Base, Locations};
+use crate::policy::{Base, Locations};
 
 /// Where policies and state are, unless the default places are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -33,7 +33,9 @@ impl Place {
     /// Where this installation keeps its things.
     pub(crate) fn installation(&self) -> Installation {
         let home = home();
-        let user = home.as_ref().map(|home| home.join(".config/copilot-bridge/policies"));
+        let user = home
+            .as_ref()
+            .map(|home| home.join(".config/copilot-bridge/policies"));
         let mut policies: Vec<PathBuf> = self.policies.iter().map(|dir| absolute(dir)).collect();
         policies.push(PathBuf::from(ORGANISATION));
         policies.extend(user);
@@ -50,10 +52,12 @@ impl Place {
     /// Where the layers of policies are, for an agent that works in `cwd`.
     pub(crate) fn locations(&self, cwd: Option<&Path>) -> Locations {
         Locations {
-            organisation: PathBuf::from(ORGANISATION),
+            organisation: Some(PathBuf::from(ORGANISATION)),
             base: match &self.policies {
                 Some(dir) => Base::Configured(absolute(dir)),
-                None => Base::Default(home().map(|home| home.join(".config/copilot-bridge/policies"))),
+                None => {
+                    Base::Default(home().map(|home| home.join(".config/copilot-bridge/policies")))
+                }
             },
             workspace: cwd.and_then(workspace_layer),
         }

@@ -32,7 +32,7 @@ pub const REQUEST_LIMIT: usize = 128;
 /// Cedar refuses to recurse on a stack that it believes to be short, and musl reports the main
 /// thread's as such; the refusal would be an error in one run and none in the next.
 pub fn on_known_stack<T>(run: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(1 << 20, 4 << 20, run)
+    stacker::maybe_grow(4 << 20, 16 << 20, run)
 }
 
 /// A decision, and how it came about.

@@ -80,3 +80,11 @@ const fn event_name(name: EventName) -> &'static str {
         _ => "PreToolUse",
     }
 }
+
+/// What an answer before a tool decides.
+pub(super) fn decision(answer: &serde_json::Value) -> Option<&str> {
+    answer
+        .get("hookSpecificOutput")?
+        .get("permissionDecision")?
+        .as_str()
+}

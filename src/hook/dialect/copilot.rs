@@ -72,3 +72,8 @@ fn passed(name: EventName, advice: &Advice) -> Answer {
         _ => silent(),
     }
 }
+
+/// What an answer before a tool decides.
+pub(super) fn decision(answer: &Value) -> Option<&str> {
+    answer.get("permissionDecision")?.as_str()
+}

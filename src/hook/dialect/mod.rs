@@ -130,6 +130,16 @@ impl Dialect {
     }
 }
 
+/// Whether a host of that dialect blocks the call before a tool on this answer.
+#[must_use]
+pub fn is_denial(dialect: &str, exit: Option<i32>, answer: &Value) -> bool {
+    let decision = match dialect {
+        "claude" | "vscode" => claude::decision(answer),
+        _ => copilot::decision(answer),
+    };
+    exit == Some(2) && decision == Some("deny")
+}
+
 /// What an event is about. Fields are read in every host's spelling, whatever the dialect.
 fn body(name: EventName, fields: Fields<'_>) -> Result<Body, FieldError> {
     Ok(match name {

@@ -1,0 +1,97 @@
+//! What setup needs of the rooms below it, connected.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::audit::key::{self, Key};
+use crate::config::{AuditDirectory, audit_directory};
+use crate::engine::bundle::{Limits, OnFailure};
+use crate::policy::{self, Base, Locations, Problem};
+use crate::setup::{Inspection, KeyState, Rooms};
+
+/// The rooms of this program.
+#[derive(Debug, Default)]
+pub(crate) struct Connected {
+    defaults: OnceLock<Vec<(&'static str, &'static str)>>,
+}
+
+impl Rooms for Connected {
+    fn defaults(&self) -> &[(&str, &str)] {
+        self.defaults
+            .get_or_init(|| policy::source::EMBEDDED.to_vec())
+    }
+
+    fn create_key(&self, state: &Path) -> Result<KeyState, String> {
+        let before = key::path(state).symlink_metadata().is_ok();
+        Key::of(state).map_err(|error| error.0)?;
+        Ok(if before {
+            KeyState::Kept
+        } else {
+            KeyState::Created
+        })
+    }
+
+    fn compile(&self, policies: &Path, state: &Path) -> Result<String, Vec<String>> {
+        let bundle = policy::load(&only(policies)).map_err(|problems| lines(&problems))?;
+        policy::compile::write(state, &bundle)
+            .map_err(|error| vec![format!("cannot write the compiled policies: {error}")])?;
+        Ok(bundle.digest)
+    }
+
+    fn inspect(&self, policies: &Path) -> Inspection {
+        match policy::load(&only(policies)) {
+            Ok(bundle) => Inspection {
+                problems: Vec::new(),
+                deadline_ms: u64::from(bundle.settings.limits.deadline_ms),
+                passes_unrecorded: bundle.settings.audit.on_failure == OnFailure::Allow,
+            },
+            Err(problems) => Inspection {
+                problems: lines(&problems),
+                deadline_ms: u64::from(Limits::default().deadline_ms),
+                passes_unrecorded: false,
+            },
+        }
+    }
+
+    fn honours_audit_dir(&self, dir: &Path) -> Result<(), String> {
+        let cwd = std::env::current_dir().ok();
+        match audit_directory(dir.to_str(), cwd.as_deref()) {
+            AuditDirectory::Ignored(why) => Err(why),
+            AuditDirectory::Unset | AuditDirectory::Honoured(_) => Ok(()),
+        }
+    }
+
+    fn probe(&self, dialect: &str, target: &Path, workspace: &Path) -> String {
+        let event = match dialect {
+            "claude" | "vscode" => json!({
+                "hook_event_name": "PreToolUse", "session_id": "doctor", "cwd": workspace,
+                "tool_name": "Read", "tool_input": {"file_path": target},
+            }),
+            _ => json!({
+                "sessionId": "doctor", "timestamp": 0, "cwd": workspace,
+                "toolName": "view", "toolArgs": {"path": target},
+            }),
+        };
+        event.to_string()
+    }
+
+    fn is_denial(&self, dialect: &str, exit: Option<i32>, stdout: &[u8]) -> bool {
+        serde_json::from_slice::<Value>(stdout)
+            .is_ok_and(|answer| crate::hook::dialect::is_denial(dialect, exit, &answer))
+    }
+}
+
+/// Just that directory, as it will be when the installed hook names it.
+fn only(policies: &Path) -> Locations {
+    Locations {
+        organisation: None,
+        base: Base::Configured(policies.to_path_buf()),
+        workspace: None,
+    }
+}
+
+fn lines(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(Problem::one_line).collect()
+}

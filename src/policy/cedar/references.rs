@@ -1,0 +1,76 @@
+//! The labels and patterns that policies name.
+
+use std::collections::BTreeSet;
+
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal};
+
+/// The names that stand behind `.labels.contains(…)` and `.patterns.contains(…)`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::policy) struct References {
+    /// Labels of paths and programs.
+    pub(in crate::policy) labels: BTreeSet<String>,
+    /// Patterns of `permission.toml`.
+    pub(in crate::policy) patterns: BTreeSet<String>,
+}
+
+/// What the clauses of one policy name.
+pub(super) fn of(clauses: &[Clause]) -> References {
+    let mut found = References::default();
+    for clause in clauses {
+        let (Clause::When(expr) | Clause::Unless(expr)) = clause;
+        visit(expr, &mut found);
+    }
+    found
+}
+
+fn visit(expr: &Expr, found: &mut References) {
+    match expr {
+        Expr::BinaryOp { op, left, right } => {
+            if matches!(
+                op,
+                BinaryOp::Contains | BinaryOp::ContainsAll | BinaryOp::ContainsAny
+            ) && let Expr::GetAttr { attr, .. } = &**left
+            {
+                match attr.as_str() {
+                    "labels" => texts(right, &mut found.labels),
+                    "patterns" => texts(right, &mut found.patterns),
+                    _ => {}
+                }
+            }
+            visit(left, found);
+            visit(right, found);
+        }
+        Expr::UnaryOp { expr, .. }
+        | Expr::GetAttr { expr, .. }
+        | Expr::HasAttr { expr, .. }
+        | Expr::Like { expr, .. } => visit(expr, found),
+        Expr::Is { expr, in_expr, .. } => {
+            visit(expr, found);
+            if let Some(other) = in_expr {
+                visit(other, found);
+            }
+        }
+        Expr::IfThenElse {
+            cond,
+            then_expr,
+            else_expr,
+        } => {
+            for expr in [cond, then_expr, else_expr] {
+                visit(expr, found);
+            }
+        }
+        Expr::Set(all) => all.iter().for_each(|expr| visit(expr, found)),
+        Expr::Record(fields) => fields.values().for_each(|expr| visit(expr, found)),
+        _ => {}
+    }
+}
+
+fn texts(expr: &Expr, into: &mut BTreeSet<String>) {
+    match expr {
+        Expr::Literal(Literal::String(text)) => {
+            into.insert(text.to_string());
+        }
+        Expr::Set(all) => all.iter().for_each(|expr| texts(expr, into)),
+        _ => {}
+    }
+}

@@ -1,0 +1,120 @@
+//! The compiled form of a bundle: what a hook reads instead of parsing and validating text.
+//!
+//! It is keyed by the digest of all sources, so a stale one is never found; and whatever is not
+//! as it should be about it only costs the time to compile in memory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::diagnostic::Problem;
+use super::disk::{self, Directory, Trust};
+use super::layer::{self, Locations};
+use super::load::load_sources;
+use super::source::{FORMAT, Source, digest};
+use crate::engine::bundle::Bundle;
+
+/// The directory of the compiled bundles, below the state or system directory.
+pub const DIR: &str = "bundle";
+
+/// How many compiled bundles are kept.
+const KEPT: usize = 8;
+
+/// The largest compiled bundle, in bytes.
+const LIMIT: u64 = 16 << 20;
+
+/// What a compiled bundle starts with: a name, and the version of the form itself.
+const MAGIC: &[u8; 8] = b"cbbundle";
+
+const ENDING: &str = ".bundle";
+
+/// The bundle of the layers in those directories: compiled if `state` has it, else from the text.
+///
+/// # Errors
+/// Every problem of every file, if one of them is an error.
+pub fn open(locations: &Locations, state: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+    open_sources(&layer::read(locations)?, state)
+}
+
+/// The bundle of those layers: compiled if `state` has it, else from the text.
+///
+/// # Errors
+/// Every problem of every file, if one of them is an error.
+pub fn open_sources(sources: &[Source], state: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+    let digest = digest(sources);
+    match state.and_then(|state| read(state, &digest)) {
+        Some(mut bundle) => {
+            relocate(&mut bundle, sources);
+            Ok(bundle)
+        }
+        None => load_sources(sources),
+    }
+}
+
+/// Writes the compiled form into `state`, and forgets the oldest ones.
+///
+/// # Errors
+/// If the directory or the file cannot be written.
+pub fn write(state: &Path, bundle: &Bundle) -> io::Result<PathBuf> {
+    let dir = state.join(DIR);
+    disk::create_private_dir(&dir)?;
+    let path = dir.join(format!("{}{ENDING}", bundle.digest));
+    disk::replace(&path, &encode(bundle)?, 0o600)?;
+    prune(&dir, &path)?;
+    Ok(path)
+}
+
+/// The compiled form with that digest; `None` if there is none, or anything about it is off.
+#[must_use]
+pub fn read(state: &Path, digest: &str) -> Option<Bundle> {
+    let dir = Directory::open(&state.join(DIR), Trust::OwnerOnly).ok()??;
+    let name = format!("{digest}{ENDING}");
+    let bytes = dir.read(&name, Trust::OwnerOnly, LIMIT).ok()?;
+    decode(&bytes, digest)
+}
+
+fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(bundle.digest.as_bytes());
+    postcard::to_extend(bundle, bytes).map_err(io::Error::other)
+}
+
+fn decode(bytes: &[u8], digest: &str) -> Option<Bundle> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let rest = rest.strip_prefix(&FORMAT.to_le_bytes())?;
+    let rest = rest.strip_prefix(digest.as_bytes())?;
+    let (bundle, rest): (Bundle, _) = postcard::take_from_bytes(rest).ok()?;
+    (rest.is_empty() && bundle.digest == digest).then_some(bundle)
+}
+
+/// Names the files where they are now: the digest does not cover the directory that they are in.
+fn relocate(bundle: &mut Bundle, sources: &[Source]) {
+    for policy in &mut bundle.policies {
+        let found = sources.iter().find(|source| {
+            policy
+                .id
+                .strip_prefix(source.layer.prefix())
+                .is_some_and(|rest| rest.starts_with(':'))
+        });
+        let name = policy.file.rsplit('/').next().unwrap_or_default();
+        if let Some(file) = found.and_then(|source| source.file(name)) {
+            policy.file.clone_from(&file.path);
+        }
+    }
+}
+
+fn prune(dir: &Path, newest: &Path) -> io::Result<()> {
+    let mut others = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        if path != newest && entry.file_name().to_string_lossy().ends_with(ENDING) {
+            others.push((entry.metadata()?.modified()?, path));
+        }
+    }
+    others.sort_by(|a, b| b.cmp(a));
+    for (_, path) in others.iter().skip(KEPT - 1) {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}

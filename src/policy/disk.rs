@@ -1,0 +1,264 @@
+//! Directories and files that decide: opened by descriptor, and judged by what was opened.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Who may be able to write what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Root or the caller, and nobody else.
+    OwnerOnly,
+    /// It does not matter.
+    Anyone,
+}
+
+/// Why something is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The system says no.
+    Io(String),
+    /// Somebody else could write it, or it is no plain file. The second text is the help.
+    Unsafe(String, String),
+    /// It has too many bytes.
+    TooLarge,
+}
+
+#[cfg(unix)]
+pub(super) use unix::Directory;
+
+#[cfg(not(unix))]
+pub(super) use portable::Directory;
+
+/// A name as a message can hold it.
+pub(super) fn printable(name: &str) -> String {
+    super::diagnostic::quote(name)
+}
+
+/// Makes a directory that only its owner can enter, and what is above it.
+pub(super) fn create_private_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// Replaces a file in one step: nobody ever sees half of it, also after a power cut.
+pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let dir = path
+        .parent()
+        .ok_or_else(|| io::Error::other("the path names no file"))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".new-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = mode;
+    let mut file = builder.tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The name is on the disk only once its directory is.
+    #[cfg(unix)]
+    File::open(dir)?.sync_all()?;
+    Ok(())
+}
+
+fn read_at_most(file: &File, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Refusal::Io(error.to_string()))?;
+    if bytes.len() as u64 > limit {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use nix::dir::Dir;
+    use nix::errno::Errno;
+    use nix::fcntl::{AtFlags, OFlag, openat};
+    use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
+    use nix::unistd::geteuid;
+
+    use super::{Path, Refusal, Trust, read_at_most};
+
+    /// A directory that was opened and judged.
+    pub(in crate::policy) struct Directory {
+        dir: Dir,
+    }
+
+    impl Directory {
+        /// Opens a directory; `None` if there is none.
+        pub(in crate::policy) fn open(path: &Path, trust: Trust) -> Result<Option<Self>, Refusal> {
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let dir = match Dir::open(path, flags, Mode::empty()) {
+                Ok(dir) => dir,
+                Err(Errno::ENOENT) => return Ok(None),
+                Err(Errno::ELOOP | Errno::ENOTDIR) => {
+                    return Err(Refusal::Unsafe(
+                        "this is no directory, but a link or a file".to_owned(),
+                        "name the directory itself".to_owned(),
+                    ));
+                }
+                Err(error) => return Err(Refusal::Io(error.desc().to_owned())),
+            };
+            let stat = fstat(&dir).map_err(|error| Refusal::Io(error.desc().to_owned()))?;
+            judge(&stat, trust)?;
+            Ok(Some(Self { dir }))
+        }
+
+        /// The names in it, sorted.
+        pub(in crate::policy) fn names(&mut self) -> Result<Vec<String>, Refusal> {
+            let mut names = Vec::new();
+            for entry in self.dir.iter() {
+                let entry = entry.map_err(|error| Refusal::Io(error.desc().to_owned()))?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name != "." && name != ".." {
+                    names.push(name);
+                }
+            }
+            names.sort_unstable();
+            Ok(names)
+        }
+
+        /// Whether that name in it is a directory.
+        pub(in crate::policy) fn is_directory(&self, name: &str) -> bool {
+            fstatat(self.dir.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| kind(&stat) == SFlag::S_IFDIR)
+        }
+
+        /// The bytes of a plain file in it.
+        pub(in crate::policy) fn read(
+            &self,
+            name: &str,
+            trust: Trust,
+            limit: u64,
+        ) -> Result<Vec<u8>, Refusal> {
+            // Without O_NONBLOCK, opening a FIFO would wait for a writer for ever.
+            let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            let descriptor = openat(self.dir.as_fd(), name, flags, Mode::empty()).map_err(
+                |error| match error {
+                    Errno::ELOOP => not_plain(),
+                    error => Refusal::Io(error.desc().to_owned()),
+                },
+            )?;
+            let file = File::from(descriptor);
+            let stat = fstat(&file).map_err(|error| Refusal::Io(error.desc().to_owned()))?;
+            if kind(&stat) != SFlag::S_IFREG {
+                return Err(not_plain());
+            }
+            judge(&stat, trust)?;
+            if u64::try_from(stat.st_size).is_ok_and(|size| size > limit) {
+                return Err(Refusal::TooLarge);
+            }
+            read_at_most(&file, limit)
+        }
+    }
+
+    fn not_plain() -> Refusal {
+        Refusal::Unsafe(
+            "this is no plain file".to_owned(),
+            "put the file itself here: links, devices and pipes are not read".to_owned(),
+        )
+    }
+
+    fn kind(stat: &FileStat) -> SFlag {
+        SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
+    }
+
+    fn judge(stat: &FileStat, trust: Trust) -> Result<(), Refusal> {
+        if trust == Trust::Anyone {
+            return Ok(());
+        }
+        let caller = geteuid().as_raw();
+        if stat.st_uid != 0 && stat.st_uid != caller {
+            return Err(Refusal::Unsafe(
+                format!("this belongs to the user with the number {}", stat.st_uid),
+                "only root or you may own it".to_owned(),
+            ));
+        }
+        if stat.st_mode & 0o022 != 0 {
+            return Err(Refusal::Unsafe(
+                format!(
+                    "others than its owner may write this: its mode is {:04o}",
+                    stat.st_mode & 0o7777
+                ),
+                "take that right away with `chmod go-w`".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(unix))]
+mod portable {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::path::PathBuf;
+
+    use super::{File, Path, Refusal, Trust, read_at_most};
+
+    /// A directory. Owners and modes are not judged on this platform.
+    pub(in crate::policy) struct Directory {
+        path: PathBuf,
+    }
+
+    impl Directory {
+        /// Opens a directory; `None` if there is none.
+        pub(in crate::policy) fn open(path: &Path, _trust: Trust) -> Result<Option<Self>, Refusal> {
+            match fs::metadata(path) {
+                Ok(_) => Ok(Some(Self {
+                    path: path.to_owned(),
+                })),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(Refusal::Io(error.to_string())),
+            }
+        }
+
+        /// The names in it, sorted.
+        pub(in crate::policy) fn names(&mut self) -> Result<Vec<String>, Refusal> {
+            let mut names = fs::read_dir(&self.path)
+                .and_then(|entries| {
+                    entries
+                        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                        .collect::<Result<Vec<_>, _>>()
+                })
+                .map_err(|error| Refusal::Io(error.to_string()))?;
+            names.sort_unstable();
+            Ok(names)
+        }
+
+        /// Whether that name in it is a directory.
+        pub(in crate::policy) fn is_directory(&self, name: &str) -> bool {
+            fs::symlink_metadata(self.path.join(name)).is_ok_and(|meta| meta.is_dir())
+        }
+
+        /// The bytes of a plain file in it.
+        pub(in crate::policy) fn read(
+            &self,
+            name: &str,
+            _trust: Trust,
+            limit: u64,
+        ) -> Result<Vec<u8>, Refusal> {
+            let path = self.path.join(name);
+            let plain = fs::symlink_metadata(&path)
+                .map_err(|error| Refusal::Io(error.to_string()))?
+                .is_file();
+            if !plain {
+                return Err(Refusal::Unsafe(
+                    "this is no plain file".to_owned(),
+                    "put the file itself here".to_owned(),
+                ));
+            }
+            let file = File::open(&path).map_err(|error| Refusal::Io(error.to_string()))?;
+            read_at_most(&file, limit)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! From the files of all layers to one bundle, or to everything that is wrong with them.
+
+use super::diagnostic::Problem;
+use super::layer::{self, Locations};
+use super::source::{Source, digest};
+use super::{cedar, settings};
+use crate::engine::bundle::Bundle;
+use crate::engine::on_known_stack;
+
+/// What `policy check` shows: the bundle, if there is one, and every problem.
+#[derive(Debug)]
+pub struct Checked {
+    /// The bundle; `None` if any problem is an error.
+    pub bundle: Option<Bundle>,
+    /// Every problem in the order of the files, warnings too.
+    pub problems: Vec<Problem>,
+}
+
+/// The bundle of the layers in those directories.
+///
+/// # Errors
+/// Every problem of every file, if one of them is an error.
+pub fn load(locations: &Locations) -> Result<Bundle, Vec<Problem>> {
+    load_sources(&layer::read(locations)?)
+}
+
+/// The bundle of those layers, the base first.
+///
+/// # Errors
+/// Every problem of every file, if one of them is an error.
+pub fn load_sources(sources: &[Source]) -> Result<Bundle, Vec<Problem>> {
+    let checked = check_sources(sources);
+    checked.bundle.ok_or(checked.problems)
+}
+
+/// The bundle of the layers in those directories, and every problem.
+#[must_use]
+pub fn check(locations: &Locations) -> Checked {
+    let (sources, mut problems) = layer::read_with_warnings(locations);
+    let mut checked = check_sources(&sources);
+    problems.append(&mut checked.problems);
+    if problems.iter().any(Problem::is_error) {
+        checked.bundle = None;
+    }
+    checked.problems = problems;
+    checked
+}
+
+/// The bundle of those layers, the base first, and every problem.
+#[must_use]
+pub fn check_sources(sources: &[Source]) -> Checked {
+    // Cedar's parser and validator recurse: a debug build's main thread would be too small.
+    on_known_stack(|| {
+        let mut problems = Vec::new();
+        let settings = settings::load(sources, &mut problems);
+        let policies = cedar::load(sources, &mut problems);
+        let broken = problems.iter().any(Problem::is_error);
+        if !broken {
+            cedar::check_references(&policies, &settings, sources, &mut problems);
+        }
+        sort(&mut problems, sources);
+        let bundle = (!broken).then(|| Bundle {
+            digest: digest(sources),
+            policies: policies.into_iter().map(|located| located.policy).collect(),
+            settings,
+        });
+        Checked { bundle, problems }
+    })
+}
+
+/// In the order in which a person reads the files.
+fn sort(problems: &mut [Problem], sources: &[Source]) {
+    let rank = |problem: &Problem| {
+        let file = problem.file.as_ref()?;
+        sources
+            .iter()
+            .flat_map(|source| &source.files)
+            .position(|known| known == file)
+    };
+    problems.sort_by_cached_key(|problem| {
+        let start = problem.span.as_ref().map_or(0, |span| span.start);
+        (rank(problem), start, problem.code)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::layer::embedded;
+
+    #[test]
+    fn the_embedded_policies_are_without_any_problem() {
+        let checked = check_sources(&[embedded()]);
+        let lines: Vec<_> = checked.problems.iter().map(Problem::one_line).collect();
+        assert_eq!(lines, [""; 0]);
+        let bundle = checked.bundle.unwrap();
+        assert!(bundle.policies.iter().all(|p| p.id.starts_with("default:")));
+        assert_eq!(bundle.settings.origins["mode"], "default");
+    }
+}

@@ -1,0 +1,18 @@
+//! The policy administration point: from files to one validated bundle, or to every problem.
+//!
+//! [`load()`] reads text; [`open`] is the hot path, which reads the compiled form where there is one.
+
+pub mod cedar;
+pub mod compile;
+pub mod diagnostic;
+mod disk;
+pub mod layer;
+mod load;
+pub mod settings;
+pub mod source;
+
+pub use compile::{open, open_sources};
+pub use diagnostic::{Code, Problem, Severity};
+pub use layer::{Base, Layer, Locations};
+pub use load::{Checked, check, check_sources, load, load_sources};
+pub use source::{Source, SourceFile, digest};

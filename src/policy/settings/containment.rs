@@ -1,0 +1,200 @@
+//! `containment.toml`: labels of paths and programs.
+
+use toml::Spanned;
+
+use super::merge::{add, intersect};
+use super::table::{Key, Merge, Reader, Table, key};
+use crate::engine::bundle::Settings;
+use crate::engine::containment::{
+    Containment, GUARD, GlobError, Operands, PathLabel, PathPattern, Program,
+};
+use crate::policy::diagnostic::{Code, Problem, quote};
+
+/// The keys of the file.
+pub const KEYS: &[Key] = &[
+    key("format", Merge::PerFile),
+    key("workspace_root", Merge::BaseOnly),
+    key("data_keys", Merge::Intersect),
+    key("guard", Merge::Union),
+    key("starts_code", Merge::Union),
+    key("credentials", Merge::Union),
+    key("label", Merge::BaseOnly),
+    key("program", Merge::BaseOnly),
+];
+
+/// The keys of `[[label]]`.
+pub const LABEL: &[Key] = &[key("name", Merge::PerFile), key("paths", Merge::PerFile)];
+
+/// The keys of `[[program]]`.
+pub const PROGRAM: &[Key] = &[
+    key("names", Merge::PerFile),
+    key("subcommands", Merge::PerFile),
+    key("with", Merge::PerFile),
+    key("without", Merge::PerFile),
+    key("labels", Merge::PerFile),
+    key("operands", Merge::PerFile),
+    key("examples", Merge::PerFile),
+    key("counterexamples", Merge::PerFile),
+];
+
+/// The labels that forbid: the path as it was written counts too, and every layer may add to them.
+pub const RESERVED: [&str; 3] = [GUARD, "starts_code", "credentials"];
+
+const OPERANDS: [(&str, Operands); 3] = [
+    ("none", Operands::None),
+    ("read", Operands::Read),
+    ("write", Operands::Write),
+];
+
+/// What holds before any file spoke: the reserved labels, of no path yet.
+pub(super) fn empty() -> Containment {
+    Containment {
+        labels: RESERVED
+            .iter()
+            .map(|name| PathLabel {
+                name: (*name).to_owned(),
+                as_written: true,
+                paths: Vec::new(),
+            })
+            .collect(),
+        ..Containment::default()
+    }
+}
+
+/// Lets the file speak: it sets what the base may set, and otherwise adds to what forbids.
+pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reader<'_>) {
+    root.check(KEYS, reader);
+    let containment = &mut settings.containment;
+    if let Some(dir) = root.text("workspace_root", reader) {
+        if dir.get_ref().starts_with('/') {
+            containment.workspace_root = Some(dir.into_inner());
+            let origin = ("workspace_root".to_owned(), reader.layer());
+            settings.origins.extend([origin]);
+        } else {
+            let problem = Problem::error(Code::BadPath, "the root has to start with `/`");
+            reader.push(dir.span(), problem);
+        }
+    }
+    if root.has("data_keys") {
+        let keys = root.texts("data_keys", reader);
+        intersect(&mut containment.data_keys, keys, "data_keys", reader);
+    }
+    for name in RESERVED {
+        let new = paths(root.texts(name, reader), reader);
+        if let Some(label) = containment.labels.iter_mut().find(|l| l.name == name) {
+            for path in new {
+                add(&mut label.paths, path);
+            }
+        }
+    }
+    for table in root.tables("label", reader) {
+        add_label(containment, table, reader);
+    }
+    for table in root.tables("program", reader) {
+        containment.programs.extend(program(table, reader));
+    }
+}
+
+fn add_label(containment: &mut Containment, table: Table<'_>, reader: &mut Reader<'_>) {
+    table.check(LABEL, reader);
+    let name = table.required_text("name", reader);
+    if !table.has("paths") {
+        table.missing("paths", reader);
+    }
+    let paths = paths(table.texts("paths", reader), reader);
+    let Some(name) = name else { return };
+    let word = name.get_ref();
+    if RESERVED.contains(&word.as_str()) {
+        let problem = Problem::error(
+            Code::ReservedLabel,
+            format!("the label `{word}` has a list of its own"),
+        )
+        .help(format!("add the paths to `{word} = […]` instead"));
+        return reader.push(name.span(), problem);
+    }
+    if containment.labels.iter().any(|label| label.name == *word) {
+        let problem = Problem::error(
+            Code::DuplicateId,
+            format!("there is another label `{}`", quote(word)),
+        );
+        return reader.push(name.span(), problem);
+    }
+    containment.labels.push(PathLabel {
+        name: name.into_inner(),
+        as_written: false,
+        paths,
+    });
+}
+
+fn paths(texts: Vec<Spanned<String>>, reader: &mut Reader<'_>) -> Vec<PathPattern> {
+    texts
+        .into_iter()
+        .filter_map(|text| match PathPattern::new(text.get_ref()) {
+            Ok(pattern) => Some(pattern),
+            Err(GlobError(error)) => {
+                let problem = Problem::error(Code::BadPath, format!("this names no path: {error}"));
+                reader.push(text.span(), problem);
+                None
+            }
+        })
+        .collect()
+}
+
+fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Program> {
+    table.check(PROGRAM, reader);
+    let mut plain = |name| -> Vec<String> {
+        table
+            .texts(name, reader)
+            .into_iter()
+            .map(Spanned::into_inner)
+            .collect()
+    };
+    let entry = Program {
+        names: plain("names"),
+        subcommands: plain("subcommands"),
+        with: plain("with"),
+        without: plain("without"),
+        labels: plain("labels"),
+        operands: table
+            .choice("operands", &OPERANDS, reader)
+            .map(Spanned::into_inner)
+            .unwrap_or_default(),
+    };
+    if entry.names.is_empty() {
+        table.missing("names", reader);
+        return None;
+    }
+    check_examples(&entry, table, "examples", true, reader);
+    check_examples(&entry, table, "counterexamples", false, reader);
+    Some(entry)
+}
+
+fn check_examples(
+    entry: &Program,
+    table: Table<'_>,
+    key: &str,
+    wanted: bool,
+    reader: &mut Reader<'_>,
+) {
+    for example in table.texts(key, reader) {
+        let text = match applies(entry, example.get_ref()) {
+            Some(found) if found == wanted => continue,
+            Some(false) => "the entry does not hold for this example",
+            Some(true) => "the entry holds for this counterexample",
+            None => "this is no command line",
+        };
+        reader.push(example.span(), Problem::error(Code::FailedExample, text));
+    }
+}
+
+/// Whether the entry holds for a command line; `None` if the line is none.
+fn applies(entry: &Program, line: &str) -> Option<bool> {
+    let words = shlex::split(line)?;
+    let (first, arguments) = words.split_first()?;
+    let program = first.rsplit('/').next().unwrap_or_default();
+    let subcommand = arguments
+        .iter()
+        .find(|word| !word.starts_with('-'))
+        .map_or("", String::as_str);
+    Some(entry.applies(program, subcommand, arguments))
+}

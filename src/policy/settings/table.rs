@@ -1,0 +1,301 @@
+//! Reading one TOML table key by key, so that every problem of it is found and none hides another.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::policy::diagnostic::{Code, Problem, alternatives, quote, suggest};
+use crate::policy::source::SourceFile;
+
+/// A key that a table may have.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What becomes of it where several layers have it.
+    pub merge: Merge,
+}
+
+/// What becomes of a key where several layers have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// All entries count.
+    Union,
+    /// Only entries that every layer has count.
+    Intersect,
+    /// The smallest value counts.
+    Min,
+    /// The strictest value counts.
+    Max,
+    /// Only the base may have it.
+    BaseOnly,
+    /// Each file has its own.
+    PerFile,
+}
+
+/// The key `name`, merged like that.
+pub(super) const fn key(name: &'static str, merge: Merge) -> Key {
+    Key { name, merge }
+}
+
+/// The file that is being read, and what is wrong with it so far.
+pub(super) struct Reader<'a> {
+    /// The file.
+    pub(super) file: &'a Arc<SourceFile>,
+    /// Whether its layer is the base.
+    pub(super) base: bool,
+    /// What is wrong so far, with any file.
+    pub(super) problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Notes a problem at a place of the file.
+    pub(super) fn push(&mut self, span: Range<usize>, problem: Problem) {
+        self.problems.push(problem.at(self.file, span));
+    }
+
+    /// The name of the file's layer, as ids start with it.
+    pub(super) fn layer(&self) -> String {
+        self.file.layer.prefix().to_owned()
+    }
+}
+
+/// One table of the file.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'t> {
+    map: &'t DeTable<'t>,
+    span: (usize, usize),
+}
+
+impl<'t> Table<'t> {
+    /// The table whose content stands at `span`.
+    pub(super) fn new(map: &'t DeTable<'t>, span: Range<usize>) -> Self {
+        Self {
+            map,
+            span: (span.start, span.end),
+        }
+    }
+
+    /// The bytes of the table's header, or of its braces.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.span.0..self.span.1
+    }
+
+    /// Notes every key that is not among `keys`, or that only the base may have.
+    pub(super) fn check(&self, keys: &[Key], reader: &mut Reader<'_>) {
+        for name in self.map.keys() {
+            let word = name.get_ref().as_ref();
+            let Some(key) = keys.iter().find(|key| key.name == word) else {
+                let known = keys.iter().map(|key| key.name);
+                let help = suggest(word, known.clone())
+                    .unwrap_or_else(|| format!("known here: {}", alternatives(known)));
+                let problem =
+                    Problem::error(Code::UnknownKey, format!("unknown key `{}`", quote(word)))
+                        .help(help);
+                reader.push(name.span(), problem);
+                continue;
+            };
+            if key.merge == Merge::BaseOnly && !reader.base {
+                let problem = Problem::error(
+                    Code::Loosens,
+                    format!("`{word}` may be set by the base layer only"),
+                )
+                .help("remove it here; it belongs into the layer above");
+                reader.push(name.span(), problem);
+            }
+        }
+    }
+
+    /// Whether the table has that key.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.map.contains_key(name)
+    }
+
+    /// A text.
+    pub(super) fn text(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<String>> {
+        let value = self.value(name)?;
+        as_text(value, reader)
+    }
+
+    /// A text that has to be there and may not be empty.
+    pub(super) fn required_text(
+        &self,
+        name: &str,
+        reader: &mut Reader<'_>,
+    ) -> Option<Spanned<String>> {
+        if !self.has(name) {
+            self.missing(name, reader);
+            return None;
+        }
+        let text = self.text(name, reader)?;
+        if text.get_ref().is_empty() {
+            let problem = Problem::error(Code::BadValue, format!("`{name}` is empty"));
+            reader.push(text.span(), problem);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Notes that a key is not there.
+    pub(super) fn missing(&self, name: &str, reader: &mut Reader<'_>) {
+        let problem = Problem::error(Code::MissingKey, format!("`{name}` is missing"));
+        reader.push(self.span(), problem);
+    }
+
+    /// `true` or `false`; without the key, `false`.
+    pub(super) fn flag(&self, name: &str, reader: &mut Reader<'_>) -> bool {
+        let Some(value) = self.value(name) else {
+            return false;
+        };
+        value.get_ref().as_bool().unwrap_or_else(|| {
+            wrong_type(value, "`true` or `false`", reader);
+            false
+        })
+    }
+
+    /// A whole number within the range.
+    pub(super) fn number(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u32>,
+        reader: &mut Reader<'_>,
+    ) -> Option<Spanned<u32>> {
+        let value = self.value(name)?;
+        let Some(integer) = value.get_ref().as_integer() else {
+            wrong_type(value, "a whole number", reader);
+            return None;
+        };
+        let number = u32::from_str_radix(&integer.as_str().replace('_', ""), integer.radix());
+        match number {
+            Ok(number) if range.contains(&number) => Some(Spanned::new(value.span(), number)),
+            _ => {
+                let (from, to) = (range.start(), range.end());
+                let problem = Problem::error(
+                    Code::BadValue,
+                    format!("`{name}` has to be between {from} and {to}"),
+                );
+                reader.push(value.span(), problem);
+                None
+            }
+        }
+    }
+
+    /// A number that may have a fraction.
+    pub(super) fn fraction(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<f64>> {
+        let value = self.value(name)?;
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+            DeValue::Integer(integer) if integer.radix() == 10 => {
+                integer.as_str().replace('_', "").parse().ok()
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) if f64::is_finite(number) => Some(Spanned::new(value.span(), number)),
+            _ => {
+                wrong_type(value, "a number", reader);
+                None
+            }
+        }
+    }
+
+    /// One of several words.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&'static str, T)],
+        reader: &mut Reader<'_>,
+    ) -> Option<Spanned<T>> {
+        let text = self.text(name, reader)?;
+        let word = text.get_ref();
+        if let Some((_, chosen)) = words.iter().find(|(known, _)| known == word) {
+            return Some(Spanned::new(text.span(), *chosen));
+        }
+        let known = words.iter().map(|(word, _)| *word);
+        let problem = Problem::error(
+            Code::BadValue,
+            format!("`{}` is no value of `{name}`", quote(word)),
+        )
+        .help(format!("it is {}", alternatives(known)));
+        reader.push(text.span(), problem);
+        None
+    }
+
+    /// A list of texts; without the key, an empty one.
+    pub(super) fn texts(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Spanned<String>> {
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            wrong_type(value, "a list of texts", reader);
+            return Vec::new();
+        };
+        array
+            .iter()
+            .filter_map(|entry| as_text(entry, reader))
+            .collect()
+    }
+
+    /// A table, `[name]`.
+    pub(super) fn table(&self, name: &str, reader: &mut Reader<'_>) -> Option<Table<'t>> {
+        let value = self.value(name)?;
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            wrong_type(value, "a table", reader);
+        }
+        Some(Table::new(table?, value.span()))
+    }
+
+    /// Tables, `[[name]]`; without the key, none.
+    pub(super) fn tables(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Table<'t>> {
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            wrong_type(value, &format!("a list of tables, `[[{name}]]`"), reader);
+            return Vec::new();
+        };
+        array
+            .iter()
+            .filter_map(|entry| {
+                let table = entry.get_ref().as_table();
+                if table.is_none() {
+                    wrong_type(entry, "a table", reader);
+                }
+                Some(Table::new(table?, entry.span()))
+            })
+            .collect()
+    }
+
+    /// Where the value of that key stands.
+    pub(super) fn span_of(&self, name: &str) -> Range<usize> {
+        self.value(name).map_or_else(|| self.span(), Spanned::span)
+    }
+
+    fn value(&self, name: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.map.get(name)
+    }
+}
+
+fn as_text(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Spanned<String>> {
+    let text = value.get_ref().as_str();
+    if text.is_none() {
+        wrong_type(value, "a text", reader);
+    }
+    Some(Spanned::new(value.span(), text?.to_owned()))
+}
+
+fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str, reader: &mut Reader<'_>) {
+    let found = match value.get_ref() {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "`true` or `false`",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    let problem = Problem::error(Code::WrongType, format!("this is {found}, not {wanted}"));
+    reader.push(value.span(), problem);
+}

@@ -1,0 +1,336 @@
+//! The files of one layer, as text, and the digest over all of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::diagnostic::{Code, Problem, suggest};
+use super::disk::{self, Directory, Refusal, Trust};
+use super::layer::Layer;
+
+/// The version of the policy language: file names, keys, annotations, and the schema behind them.
+pub const FORMAT: u32 = 1;
+
+/// The largest file, in bytes.
+pub const FILE_LIMIT: u64 = 1 << 20;
+
+/// The most files of one layer.
+pub const FILE_COUNT_LIMIT: usize = 256;
+
+/// The most bytes of a workspace's layer.
+pub const WORKSPACE_LIMIT: usize = 256 << 10;
+
+/// The policies that this program carries, as names and texts.
+pub const EMBEDDED: &[(&str, &str)] = &[
+    (
+        "autonomy.cedar",
+        include_str!("../../policies/autonomy.cedar"),
+    ),
+    ("bridge.toml", include_str!("../../policies/bridge.toml")),
+    (
+        "containment.cedar",
+        include_str!("../../policies/containment.cedar"),
+    ),
+    (
+        "containment.toml",
+        include_str!("../../policies/containment.toml"),
+    ),
+    (
+        "permission.cedar",
+        include_str!("../../policies/permission.cedar"),
+    ),
+    (
+        "permission.toml",
+        include_str!("../../policies/permission.toml"),
+    ),
+];
+
+/// The TOML files that this version reads.
+pub const SETTINGS_FILES: [&str; 3] = ["bridge.toml", "containment.toml", "permission.toml"];
+
+/// Names that belong to policies, but that this version does not read.
+const UNSUPPORTED: [&str; 6] = [
+    "entities.toml",
+    "injection.toml",
+    "intents.toml",
+    "llm.toml",
+    "redaction",
+    "upstreams.toml",
+];
+
+/// The files of one layer, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Whose files these are.
+    pub layer: Layer,
+    /// The directory, as a person finds it.
+    pub dir: String,
+    /// The files.
+    pub files: Vec<Arc<SourceFile>>,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Whose file it is.
+    pub layer: Layer,
+    /// Its name in the directory.
+    pub name: String,
+    /// The file, as a person finds it.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl Source {
+    /// A layer of files that are at hand already.
+    pub fn new(
+        layer: Layer,
+        dir: impl Into<String>,
+        files: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let dir = dir.into();
+        let mut files: Vec<_> = files
+            .into_iter()
+            .map(|(name, text)| Arc::new(SourceFile::new(layer, &dir, name, text)))
+            .collect();
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { layer, dir, files }
+    }
+
+    /// The file of that name.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Arc<SourceFile>> {
+        self.files.iter().find(|file| file.name == name)
+    }
+}
+
+impl SourceFile {
+    fn new(layer: Layer, dir: &str, name: String, text: String) -> Self {
+        Self {
+            layer,
+            path: format!("{dir}/{name}"),
+            name,
+            text,
+        }
+    }
+
+    /// What stands for a file or directory whose content is not known.
+    pub(super) fn unread(layer: Layer, path: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            layer,
+            name: String::new(),
+            path: path.display().to_string(),
+            text: String::new(),
+        })
+    }
+}
+
+/// SHA-256 over everything that a bundle is made of, in hexadecimal.
+///
+/// It names the layers, the names and bytes of their files, and the versions of what reads them.
+#[must_use]
+pub fn digest(sources: &[Source]) -> String {
+    let mut hash = Sha256::new();
+    // With its length in front, no field can pass for the end of one and the start of the next.
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    field(&FORMAT.to_le_bytes());
+    field(env!("CARGO_PKG_VERSION").as_bytes());
+    field(cedar_policy::get_sdk_version().to_string().as_bytes());
+    for source in sources {
+        field(source.layer.prefix().as_bytes());
+        field(&(source.files.len() as u64).to_le_bytes());
+        for file in &source.files {
+            field(file.name.as_bytes());
+            field(file.text.as_bytes());
+        }
+    }
+    data_encoding::HEXLOWER.encode(&hash.finalize())
+}
+
+/// The layer in that directory; `None` if there is no such directory.
+///
+/// What is there but cannot be read, or must not be, becomes a problem.
+pub(super) fn read_directory(
+    layer: Layer,
+    path: &Path,
+    problems: &mut Vec<Problem>,
+) -> Option<Source> {
+    let dir = path.display().to_string();
+    // A workspace's policies can only tighten, so it does not matter who else could write them.
+    let trust = if layer == Layer::Workspace {
+        Trust::Anyone
+    } else {
+        Trust::OwnerOnly
+    };
+    let mut reader = Reader {
+        layer,
+        path,
+        trust,
+        total: 0,
+        files: Vec::new(),
+        problems,
+    };
+    match Directory::open(path, trust) {
+        Ok(Some(mut directory)) => reader.read_all(&mut directory),
+        Ok(None) => return None,
+        Err(refusal) => {
+            let problem = reader.refused("", refusal);
+            reader.problems.push(problem);
+        }
+    }
+    let files = reader.files;
+    Some(Source::new(layer, dir, files))
+}
+
+struct Reader<'a> {
+    layer: Layer,
+    path: &'a Path,
+    trust: Trust,
+    total: usize,
+    files: Vec<(String, String)>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn read_all(&mut self, directory: &mut Directory) {
+        let names = match directory.names() {
+            Ok(names) => names,
+            Err(refusal) => {
+                let problem = self.refused("", refusal);
+                return self.problems.push(problem);
+            }
+        };
+        for name in names {
+            match classify(&name) {
+                Kind::Policy if self.files.len() >= FILE_COUNT_LIMIT => {
+                    let problem = Problem::error(
+                        Code::TooLarge,
+                        format!("more than {FILE_COUNT_LIMIT} policy files in one directory"),
+                    );
+                    return self.problems.push(self.of(problem, ""));
+                }
+                Kind::Policy => self.read_file(directory, name),
+                Kind::Ignored => {}
+                Kind::Odd(problem) => self.problems.push(self.of(problem, &name)),
+                Kind::Unknown => {
+                    if directory.is_directory(&name) {
+                        let problem = Problem::error(
+                            Code::UnknownFile,
+                            format!("policies are not read from the directory `{name}`"),
+                        )
+                        .help("put its files beside the others, or move it elsewhere");
+                        self.problems.push(self.of(problem, &name));
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_file(&mut self, directory: &Directory, name: String) {
+        let bytes = match directory.read(&name, self.trust, FILE_LIMIT) {
+            Ok(bytes) => bytes,
+            Err(refusal) => {
+                let problem = self.refused(&name, refusal);
+                return self.problems.push(problem);
+            }
+        };
+        self.total += bytes.len();
+        if self.layer == Layer::Workspace && self.total > WORKSPACE_LIMIT {
+            let problem = Problem::error(
+                Code::TooLarge,
+                format!("a workspace's policies may have {WORKSPACE_LIMIT} bytes in all"),
+            );
+            return self.problems.push(self.of(problem, &name));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => self.files.push((name, text)),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let problem = Problem::error(
+                    Code::Unreadable,
+                    format!("the file is not UTF-8: byte {at} belongs to no character"),
+                );
+                self.problems.push(self.of(problem, &name));
+            }
+        }
+    }
+
+    fn of(&self, problem: Problem, name: &str) -> Problem {
+        let path = if name.is_empty() {
+            self.path.to_owned()
+        } else {
+            self.path.join(name)
+        };
+        problem.of(&SourceFile::unread(self.layer, &path))
+    }
+
+    fn refused(&self, name: &str, refusal: Refusal) -> Problem {
+        let problem = match refusal {
+            Refusal::Io(text) => {
+                Problem::error(Code::Unreadable, format!("cannot be read: {text}"))
+            }
+            Refusal::Unsafe(text, help) => Problem::error(Code::UnsafeFile, text).help(help),
+            Refusal::TooLarge => Problem::error(
+                Code::TooLarge,
+                format!("a policy file may have {FILE_LIMIT} bytes"),
+            ),
+        };
+        self.of(problem, name)
+    }
+}
+
+/// What a name in a policy directory stands for.
+enum Kind {
+    Policy,
+    Ignored,
+    Unknown,
+    Odd(Problem),
+}
+
+fn classify(name: &str) -> Kind {
+    if SETTINGS_FILES.contains(&name) || (name.ends_with(".cedar") && !name.starts_with('.')) {
+        return Kind::Policy;
+    }
+    if name.starts_with('.') || ["tests", "README.md", "NOTICE"].contains(&name) {
+        return Kind::Ignored;
+    }
+    if UNSUPPORTED.contains(&name) {
+        return Kind::Odd(
+            Problem::error(
+                Code::UnsupportedFile,
+                format!("`{name}` is not supported by this version"),
+            )
+            .help("move it elsewhere until this program is updated"),
+        );
+    }
+    let lower = name.to_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    if ends(&[".toml", ".cedar", ".cedarschema", ".json", ".yaml", ".yml"]) {
+        let known = SETTINGS_FILES.iter().copied();
+        let help = suggest(name, known).unwrap_or_else(|| {
+            format!(
+                "policies are in `*.cedar` files, settings in {}",
+                super::diagnostic::alternatives(SETTINGS_FILES)
+            )
+        });
+        return Kind::Odd(
+            Problem::error(
+                Code::UnknownFile,
+                format!("`{}` is no policy file of any name", disk::printable(name)),
+            )
+            .help(help),
+        );
+    }
+    if lower.contains(".cedar") || lower.contains(".toml") {
+        return Kind::Odd(Problem::warning(
+            Code::IgnoredFile,
+            format!("`{}` is not read", disk::printable(name)),
+        ));
+    }
+    Kind::Unknown
+}
