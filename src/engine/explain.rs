@@ -44,12 +44,15 @@ pub fn why(bundle: &Bundle, request: &Request, policies: &[usize]) -> Vec<(usize
     })
 }
 
+/// Policies are called by their index; here there is only one at a time.
+const ID: &str = "0";
+
 fn explain(policy: &Policy, question: &Question) -> Result<Why, String> {
-    let decoded = codec::decode(&policy.body, "explained").map_err(|error| error.0)?;
+    let decoded = codec::decode(&policy.body, ID).map_err(|error| error.0)?;
     let tree = decoded.to_pst().map_err(|error| error.to_string())?;
     let body = tree.body();
     let bare = pst::Template::new(
-        "explained",
+        ID,
         pst::Effect::Permit,
         body.principal.clone(),
         body.action.clone(),
@@ -93,7 +96,7 @@ fn split(expr: &Arc<Expr>, operator: BinaryOp) -> Vec<Arc<Expr>> {
 
 fn is_true(expr: &Arc<Expr>, question: &Question) -> Result<bool, String> {
     let template = pst::Template::new(
-        "explained",
+        ID,
         pst::Effect::Permit,
         pst::PrincipalConstraint::Any,
         pst::ActionConstraint::Any,
