@@ -199,10 +199,15 @@ fn both_spellings_give_the_same_decision() {
         }
         let record = stage.record();
         assert_eq!(record.len(), events.len());
+        // What the hosts can do with an answer differs; what is judged does not.
+        let requests = |line: &Value| {
+            let text = line["requests"].to_string();
+            text.replace("\"can_replace_results\":true", "\"can_replace_results\":false")
+        };
         for (line, (dialect, event)) in record.iter().zip(&events) {
             assert_eq!(line["decision"], decision, "{dialect} {event}");
             assert_eq!(line["tool"], record[0]["tool"], "{dialect} {event}");
-            assert_eq!(line["requests"], record[0]["requests"], "{dialect} {event}");
+            assert_eq!(requests(line), requests(&record[0]), "{dialect} {event}");
         }
     }
 }
