@@ -56,7 +56,7 @@ pub fn open_sources(sources: &[Source], state: Option<&Path>) -> Result<Bundle, 
 /// If the directory or the file cannot be written.
 pub fn write(state: &Path, bundle: &Bundle) -> io::Result<PathBuf> {
     let dir = state.join(DIR);
-    disk::create_private_dir(&dir)?;
+    disk::create_dir(&dir, 0o700)?;
     let path = dir.join(format!("{}{ENDING}", bundle.digest));
     disk::replace(&path, &encode(bundle)?, 0o600)?;
     prune(&dir, &path)?;

@@ -125,6 +125,20 @@ pub(super) fn read_with_warnings(locations: &Locations) -> (Vec<Source>, Vec<Pro
     (sources, problems)
 }
 
+/// The directory of a layer, if it has one.
+#[must_use]
+pub fn dir(locations: &Locations, layer: Layer) -> Option<&Path> {
+    match layer {
+        Layer::Organisation => locations.organisation.as_deref(),
+        Layer::User => match &locations.base {
+            Base::Configured(path) => Some(path),
+            Base::Default(path) => path.as_deref(),
+        },
+        Layer::Workspace => locations.workspace.as_deref(),
+        Layer::Embedded => None,
+    }
+}
+
 /// The policies that this program carries.
 #[must_use]
 pub fn embedded() -> Source {

@@ -110,7 +110,7 @@ impl SourceFile {
     fn new(layer: Layer, dir: &str, name: String, text: String) -> Self {
         Self {
             layer,
-            path: format!("{dir}/{name}"),
+            path: format!("{dir}/{name}").replace(char::is_control, "\u{fffd}"),
             name,
             text,
         }

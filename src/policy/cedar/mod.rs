@@ -362,3 +362,6 @@ fn literal(file: &SourceFile, behind: &Range<usize>, name: &str) -> Range<usize>
             |at| behind.end + at..behind.end + at + name.len() + 2,
         )
 }
+
+#[cfg(test)]
+mod tests;
