@@ -118,3 +118,115 @@ fn prune(dir: &Path, newest: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::policy::layer::{Base, Layer, embedded};
+    use crate::policy::testing::PERMIT;
+
+    fn bundle() -> Bundle {
+        load_sources(&[embedded()]).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let state = tempfile::tempdir().unwrap();
+        let bundle = bundle();
+        let path = write(state.path(), &bundle).unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(read(state.path(), &bundle.digest), Some(bundle));
+        assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn anything_off_is_as_good_as_nothing() {
+        let bundle = bundle();
+        let other = "0".repeat(64);
+        type Spoil<'a> = &'a dyn Fn(&Path);
+        let spoilers: [(&str, Spoil<'_>); 9] = [
+            ("another digest", &|path| {
+                fs::rename(path, path.with_file_name(format!("{other}{ENDING}"))).unwrap();
+            }),
+            ("group may write", &|path| {
+                fs::set_permissions(path, Permissions::from_mode(0o620)).unwrap();
+            }),
+            ("a link", &|path| {
+                fs::rename(path, path.with_extension("real")).unwrap();
+                symlink(path.with_extension("real"), path).unwrap();
+            }),
+            ("a pipe", &|path| {
+                fs::remove_file(path).unwrap();
+                nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).unwrap();
+            }),
+            ("too short", &|path| {
+                let bytes = fs::read(path).unwrap();
+                fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
+            }),
+            ("too long", &|path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes.push(0);
+                fs::write(path, bytes).unwrap();
+            }),
+            ("empty", &|path| fs::write(path, "").unwrap()),
+            ("another format", &|path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes[MAGIC.len()] += 1;
+                fs::write(path, bytes).unwrap();
+            }),
+            ("a directory that others may write", &|path| {
+                let dir = path.parent().unwrap();
+                fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+            }),
+        ];
+        for (what, spoil) in spoilers {
+            let state = tempfile::tempdir().unwrap();
+            let path = write(state.path(), &bundle).unwrap();
+            spoil(&path);
+            assert_eq!(read(state.path(), &bundle.digest), None, "{what}");
+            assert_eq!(read(state.path(), &other), None, "{what}");
+            let opened = open_sources(&[embedded()], Some(state.path()));
+            assert_eq!(opened.unwrap(), bundle, "{what}");
+        }
+    }
+
+    #[test]
+    fn only_some_are_kept() {
+        let state = tempfile::tempdir().unwrap();
+        let mut bundle = bundle();
+        for number in 0..KEPT + 3 {
+            bundle.digest = format!("{number:064}");
+            write(state.path(), &bundle).unwrap();
+        }
+        assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), KEPT);
+        assert!(read(state.path(), &bundle.digest).is_some());
+    }
+
+    #[test]
+    fn what_was_compiled_names_the_files_where_they_are() {
+        let home = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let dir = home.path().join(name);
+            let files = [("a.cedar".to_owned(), PERMIT.to_owned())].into();
+            let none = Default::default();
+            crate::policy::edit::publish(Layer::User, &dir, &none, &files).unwrap();
+            let locations = Locations {
+                base: Base::Configured(dir),
+                ..Locations::default()
+            };
+            open(&locations, Some(home.path())).unwrap()
+        };
+        let first = open("one");
+        write(home.path(), &first).unwrap();
+        let second = open("two");
+        assert_eq!(first.digest, second.digest);
+        assert!(second.policies[0].file.ends_with("/two/a.cedar"));
+    }
+}

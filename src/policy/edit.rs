@@ -217,7 +217,8 @@ fn unwritable(layer: Layer, dir: &Path, error: &io::Error) -> Problem {
         .of(&SourceFile::unread(layer, dir))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::layer::Base;

@@ -334,3 +334,7 @@ fn classify(name: &str) -> Kind {
     }
     Kind::Unknown
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

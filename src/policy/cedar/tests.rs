@@ -122,7 +122,7 @@ fn everything_wrong_is_underlined() {
         (
             HEAD,
             "forbid(principal, action, resource) when { context.dept > 1 };",
-            "validation [context.dept] attribute `dept` in context for Bridge::Action::\"url\" not found",
+            "validation [context.dept] attribute `dept` in the context not found",
         ),
         (
             HEAD,

@@ -152,25 +152,28 @@ fn sarif_result(problem: &Problem, rule: usize) -> Value {
     if let Some(help) = &problem.help {
         let _ = write!(text, " ({help})");
     }
-    let mut result = json!({
-        "ruleId": problem.code.name(),
-        "ruleIndex": rule,
-        "level": problem.severity.name(),
-        "message": { "text": text },
-    });
+    let mut result = serde_json::Map::new();
+    result.insert("ruleId".to_owned(), problem.code.name().into());
+    result.insert("ruleIndex".to_owned(), rule.into());
+    result.insert("level".to_owned(), problem.severity.name().into());
+    result.insert("message".to_owned(), json!({ "text": text }));
     if let Some(file) = &problem.file {
-        let mut location = json!({ "artifactLocation": { "uri": uri(&file.path) } });
+        let mut location = serde_json::Map::new();
+        let artifact = json!({ "uri": uri(&file.path) });
+        location.insert("artifactLocation".to_owned(), artifact);
         if let Some(at) = problem.position() {
-            location["region"] = json!({
+            let region = json!({
                 "startLine": at.line,
                 "startColumn": at.column,
                 "endLine": at.end_line,
                 "endColumn": at.end_column,
             });
+            location.insert("region".to_owned(), region);
         }
-        result["locations"] = json!([{ "physicalLocation": location }]);
+        let locations = json!([{ "physicalLocation": location }]);
+        result.insert("locations".to_owned(), locations);
     }
-    result
+    Value::Object(result)
 }
 
 /// The path as a URI: `file:` for an absolute one, else relative to where the report is read.

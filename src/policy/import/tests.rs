@@ -7,7 +7,7 @@ use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::decide;
 use crate::engine::request::{Agent, Context, Request, Resource, ToolFacts};
-use crate::policy::load::{check_sources, load_sources};
+use crate::policy::load::check_sources;
 
 fn bundle(legacy: &Value) -> Bundle {
     let imported = import("legacy.json", &legacy.to_string()).unwrap();
@@ -15,7 +15,7 @@ fn bundle(legacy: &Value) -> Bundle {
     let checked = check_sources(std::slice::from_ref(&source));
     let problems: Vec<_> = checked.problems.iter().map(Problem::one_line).collect();
     assert_eq!(problems, [""; 0], "{:#?}", imported.files);
-    load_sources(&[source]).unwrap()
+    checked.bundle.unwrap()
 }
 
 /// The decision and its reasons.
