@@ -10,7 +10,7 @@ use super::diagnostic::Problem;
 use super::disk::{self, Directory, Trust};
 use super::layer::{self, Locations};
 use super::load::load_sources;
-use super::source::{FORMAT, Source, digest};
+use super::source::{Source, digest};
 use crate::engine::bundle::Bundle;
 
 /// The directory of the compiled bundles, below the state or system directory.
@@ -22,8 +22,11 @@ const KEPT: usize = 8;
 /// The largest compiled bundle, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// What a compiled bundle starts with: a name, and the version of the form itself.
+/// What a compiled bundle starts with.
 const MAGIC: &[u8; 8] = b"cbbundle";
+
+/// The version of the form. Every change to `Bundle` or to the codec raises it.
+const FORM: u32 = 1;
 
 const ENDING: &str = ".bundle";
 
@@ -74,14 +77,14 @@ pub fn read(state: &Path, digest: &str) -> Option<Bundle> {
 
 fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(FORM.to_le_bytes());
     bytes.extend(bundle.digest.as_bytes());
     postcard::to_extend(bundle, bytes).map_err(io::Error::other)
 }
 
 fn decode(bytes: &[u8], digest: &str) -> Option<Bundle> {
     let rest = bytes.strip_prefix(MAGIC)?;
-    let rest = rest.strip_prefix(&FORMAT.to_le_bytes())?;
+    let rest = rest.strip_prefix(&FORM.to_le_bytes())?;
     let rest = rest.strip_prefix(digest.as_bytes())?;
     let (bundle, rest): (Bundle, _) = postcard::take_from_bytes(rest).ok()?;
     (rest.is_empty() && bundle.digest == digest).then_some(bundle)

@@ -3,8 +3,12 @@
 use super::nesting;
 use crate::engine::action::{Action, ActionSet};
 use crate::engine::bundle::Verdict;
-use crate::engine::decision::Obligation;
-use crate::engine::request::{ResourceSet, ResourceType};
+use crate::engine::decide;
+use crate::engine::decision::{Effect, Obligation};
+use crate::engine::request::{
+    Agent, Context, Request, Resource, ResourceSet, ResourceType, TextFacts,
+};
+use crate::policy::diagnostic::Code;
 use crate::policy::testing::{PERMIT, check, shown};
 
 const HEAD: &str = "@id(\"a\") @reason(\"b\")";
@@ -334,24 +338,34 @@ fn nothing_ends_the_process() {
         ("(", ")"),
         ("!", ""),
         ("[", "]"),
-        ("{a:", "}"),
+        ("{a: ", "}"),
         ("true && ", ""),
         ("if true then true else ", ""),
         ("-", ""),
     ] {
-        for depth in [nesting::LIMIT / 2 - 10, 200_000 / start.len()] {
+        for depth in [nesting::LIMIT - 5, 200_000 / start.len()] {
             let text = format!(
                 "{HEAD} forbid(principal, action, resource) when {{ {}true{} }};",
                 start.repeat(depth),
                 end.repeat(depth)
             );
-            // Whatever it answers, it answers.
             let checked = check(&[("p.cedar", PERMIT)], &[("w.cedar", &text)]);
-            assert!(
-                depth < nesting::LIMIT || checked.bundle.is_none(),
-                "{start}"
-            );
+            let deep = checked.problems.iter().any(|p| p.code == Code::TooDeep);
+            assert_eq!(deep, depth > nesting::LIMIT, "{start}");
+            if let Some(bundle) = checked.bundle {
+                let decision = decide(&bundle, &[request()]).decision;
+                assert_eq!(decision.effect(), Effect::Deny, "{start}");
+            }
         }
+    }
+}
+
+fn request() -> Request {
+    Request {
+        principal: Agent::default(),
+        action: Action::Session,
+        resource: Resource::Text(TextFacts::default()),
+        context: Context::default(),
     }
 }
 
