@@ -37,6 +37,9 @@ pub struct PatternError(pub String);
 /// More compiled code than this is a defect of the pattern, not a need.
 const SIZE_LIMIT: usize = 1 << 20;
 
+/// Looking for a literal in a longer text, in bytes, costs more than compiling the pattern.
+const LONG: usize = 32 << 10;
+
 /// Required texts shorter than this would wake the pattern in every text.
 const LITERAL_MIN: usize = 2;
 
@@ -74,7 +77,9 @@ impl Pattern {
     }
 
     fn is_awake(&self, text: &str) -> bool {
+        // In a long text the compiled pattern finds its literals faster than this does.
         self.literals.is_empty()
+            || text.len() > LONG
             || self
                 .literals
                 .iter()

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::event::{Body, Event, EventName, ToolCall};
 use super::place::Installation;
+use crate::engine::REQUEST_LIMIT;
 use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::{Operands, Places};
@@ -160,8 +161,11 @@ impl Asker<'_> {
         Ok(requests)
     }
 
+    /// No more than can be judged, and one more, so that too many are seen to be too many.
     fn path_arguments(&self, args: &Value) -> Vec<String> {
-        tools::path_arguments(args, &self.bundle.settings.containment.data_keys)
+        let mut found = tools::path_arguments(args, &self.bundle.settings.containment.data_keys);
+        found.truncate(REQUEST_LIMIT + 1);
+        found
     }
 
     fn paths(&self, tool: &Tool, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
@@ -202,7 +206,7 @@ impl Asker<'_> {
         if files.is_empty() {
             return Err(input("the patch names no file"));
         }
-        for (operation, path) in files {
+        for (operation, path) in files.into_iter().take(REQUEST_LIMIT + 1) {
             let context = Context {
                 operation: operation.to_owned(),
                 ..context.clone()
@@ -215,7 +219,11 @@ impl Asker<'_> {
     fn addresses(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
         let mut texts = Vec::new();
         tools::texts(&call.args, &mut texts);
-        for given in texts.into_iter().filter(|text| text.contains("://")) {
+        for given in texts
+            .into_iter()
+            .filter(|text| text.contains("://"))
+            .take(REQUEST_LIMIT + 1)
+        {
             let facts = UrlFacts {
                 given: given.to_owned(),
             };
@@ -239,7 +247,7 @@ impl Asker<'_> {
             &subcommand,
             &plain.arguments,
         );
-        for word in &plain.arguments {
+        for word in plain.arguments.iter().take(REQUEST_LIMIT + 1) {
             let word = shell::path_part(word);
             let action = match operands {
                 Operands::Write if !word.is_empty() => Action::Write,
