@@ -332,7 +332,7 @@ fn classify(name: &str) -> Kind {
         return Kind::Odd(
             Problem::error(
                 Code::UnknownFile,
-                format!("`{}` is no policy file of any name", disk::printable(name)),
+                format!("no policy file has the name `{}`", disk::printable(name)),
             )
             .help(help),
         );

@@ -61,15 +61,15 @@ fn what_would_be_silently_ignored_is_a_problem() {
         ),
         (
             "brigde.toml",
-            "unknown-file brigde.toml: `brigde.toml` is no policy file of any name",
+            "unknown-file brigde.toml: no policy file has the name `brigde.toml`",
         ),
         (
             "A.CEDAR",
-            "unknown-file A.CEDAR: `A.CEDAR` is no policy file of any name",
+            "unknown-file A.CEDAR: no policy file has the name `A.CEDAR`",
         ),
         (
             "a.json",
-            "unknown-file a.json: `a.json` is no policy file of any name",
+            "unknown-file a.json: no policy file has the name `a.json`",
         ),
         ("a.cedar~", "ignored-file a.cedar~: `a.cedar~` is not read"),
     ] {
