@@ -145,8 +145,8 @@ impl Asker<'_> {
         let mut requests =
             vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];
         match (tool.action, tool.facts.name.as_str()) {
-            (Action::Shell, "bash") => self.command(call, &context, &mut requests)?,
-            (Action::Shell, _) => self.unread_command(call, &context, &mut requests)?,
+            (Action::Shell, "bash") => self.command(call, &context, &mut requests),
+            (Action::Shell, _) => self.unread_command(call, &context, &mut requests),
             (_, "apply_patch") => self.patch(call, &context, &mut requests)?,
             (Action::Url, _) => self.addresses(call, &context, &mut requests),
             (Action::Read | Action::Write, _) => self.paths(&tool, call, &context, &mut requests),
@@ -236,9 +236,10 @@ impl Asker<'_> {
         call: &ToolCall,
         context: &Context,
         requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
-        let line = command_line(call)?;
-        let Some(plain) = Plain::parse(line) else {
+    ) {
+        let Some((line, plain)) =
+            command_line(call).and_then(|line| Some((line, Plain::parse(line)?)))
+        else {
             return self.unread_command(call, context, requests);
         };
         let subcommand = plain.subcommand().to_owned();
@@ -277,22 +278,21 @@ impl Asker<'_> {
             labels,
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
-        Ok(())
     }
 
-    /// A command line that is not understood: its text is the only fact.
+    /// A command line that is not understood, or that stands where nobody expects it: its text is
+    /// the only fact.
     fn unread_command(
         &self,
         call: &ToolCall,
         context: &Context,
         requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
+    ) {
         let facts = CommandFacts {
-            text: command_line(call)?.to_owned(),
+            text: command_line(call).map_or_else(|| call.args.to_string(), str::to_owned),
             ..CommandFacts::default()
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
-        Ok(())
     }
 
     fn path(&self, action: Action, given: &str, context: &Context) -> Request {
@@ -363,12 +363,10 @@ impl Asker<'_> {
 /// The keys that hosts use for a command line.
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"];
 
-fn command_line(call: &ToolCall) -> Result<&str, Fault> {
+fn command_line(call: &ToolCall) -> Option<&str> {
     COMMAND_KEYS
         .iter()
         .find_map(|key| call.args.get(key)?.as_str())
-        .filter(|line| !line.trim().is_empty())
-        .ok_or_else(|| input(&format!("`{}` comes without a command", call.name)))
 }
 
 /// The folder that a glob starts from, where it leaves the working directory.
