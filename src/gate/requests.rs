@@ -231,12 +231,7 @@ impl Asker<'_> {
         }
     }
 
-    fn command(
-        &self,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) {
+    fn command(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
         let Some((line, plain)) =
             command_line(call).and_then(|line| Some((line, Plain::parse(line)?)))
         else {
@@ -282,12 +277,7 @@ impl Asker<'_> {
 
     /// A command line that is not understood, or that stands where nobody expects it: its text is
     /// the only fact.
-    fn unread_command(
-        &self,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) {
+    fn unread_command(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
         let facts = CommandFacts {
             text: command_line(call).map_or_else(|| call.args.to_string(), str::to_owned),
             ..CommandFacts::default()
