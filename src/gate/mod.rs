@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::config;
 use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
+use crate::engine::pattern::Haystack;
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use event::{Body, Event, EventName};
@@ -360,7 +361,7 @@ fn classify(bundle: &Bundle, message: &str, recoverable: bool, most: u32) -> Opt
             && rule
                 .pattern
                 .as_ref()
-                .is_none_or(|pattern| pattern.matches(message) == Ok(true))
+                .is_none_or(|pattern| pattern.matches(&[Haystack::new(message)]) == Ok(true))
     })?;
     Some(ErrorAdvice {
         class: rule.class.clone(),

@@ -11,7 +11,7 @@ use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::{Operands, Places};
 use crate::engine::decision::FaultClass;
-use crate::engine::pattern::PatternScope;
+use crate::engine::pattern::{Haystack, PatternScope};
 use crate::engine::request::{
     Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, UrlFacts,
 };
@@ -308,29 +308,21 @@ impl Asker<'_> {
     }
 
     fn patterns(&self, args: &Value) -> Result<BTreeSet<String>, Fault> {
+        let patterns = &self.bundle.settings.patterns;
         let mut texts = Vec::new();
         tools::texts(args, &mut texts);
-        let line = if self
-            .bundle
-            .settings
-            .patterns
+        let texts: Vec<Haystack<'_>> = texts.into_iter().map(Haystack::new).collect();
+        let line = patterns
             .iter()
             .any(|pattern| pattern.scope == PatternScope::Json)
-        {
-            args.to_string()
-        } else {
-            String::new()
-        };
+            .then(|| args.to_string());
+        let line: Vec<Haystack<'_>> = line.as_deref().map(Haystack::new).into_iter().collect();
         let mut found = BTreeSet::new();
-        for pattern in &self.bundle.settings.patterns {
-            let matches = match pattern.scope {
-                PatternScope::Json => pattern.matches(&line),
-                PatternScope::Values => texts
-                    .iter()
-                    .map(|text| pattern.matches(text))
-                    .find(|matches| *matches != Ok(false))
-                    .unwrap_or(Ok(false)),
-            };
+        for pattern in patterns {
+            let matches = pattern.matches(match pattern.scope {
+                PatternScope::Json => &line,
+                PatternScope::Values => &texts,
+            });
             let matches = matches.map_err(|error| Fault {
                 class: FaultClass::EvaluationError,
                 text: format!("the pattern `{}` does not compile: {}", pattern.id, error.0),
