@@ -1,7 +1,7 @@
 //! A fail-closed policy gate for coding agents.
 //!
 //! Whatever an agent wants to do passes one gate ([`gate::Gate`]); the gate asks one engine
-//! ([`engine::decide`]); the engine judges by policy files; the record is on disk before the answer
+//! ([`engine::Engine::decide`]); the engine judges by policy files; the record is on disk before the answer
 //! leaves. Rust computes facts, policy files hold the judgement.
 //!
 //! The rooms, from the ground up. A room imports only from floors below it

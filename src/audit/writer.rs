@@ -18,8 +18,11 @@ use crate::engine::decision::Effect;
 /// What the first line of all is chained to.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// How far back the last line is looked for at first.
-const TAIL: u64 = 64 << 10;
+/// How far back the last line is looked for at first: few lines are longer.
+const TAIL: u64 = 8 << 10;
+
+/// The most bytes of notes about late answers that are read.
+const NOTE_BYTES: u64 = 64 << 10;
 
 /// Where notes about late answers wait, below the state directory.
 const NOTES: &str = "audit/superseded";
@@ -286,7 +289,7 @@ impl Pen<'_> {
         let mut text = String::new();
         let read = private(OpenOptions::new().read(true))
             .open(&taken)
-            .and_then(|file| file.take(TAIL).read_to_string(&mut text));
+            .and_then(|file| file.take(NOTE_BYTES).read_to_string(&mut text));
         if read.is_ok() {
             for late in text.lines().take(NOTES_AT_ONCE) {
                 if let Ok(late) = serde_json::from_str::<Late>(late) {
@@ -335,7 +338,8 @@ fn end_of(file: &mut File, length: u64) -> std::io::Result<End> {
     loop {
         let from = length.saturating_sub(window);
         file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
+        let room = usize::try_from(length - from).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(room + 1);
         Read::by_ref(file).take(window).read_to_end(&mut bytes)?;
         let torn = bytes
             .rsplit(|byte| *byte == b'\n')

@@ -3,9 +3,12 @@
 //! Cedar's text costs a parser run in every short-lived process; its own binary form needs
 //! `protoc` where we are built. This is its public syntax tree (`cedar_policy::pst`), node by node.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
+use cedar_policy::EntityTypeName;
 use cedar_policy::pst::{self, EntityOrSlot};
 use serde::{Deserialize, Serialize};
 
@@ -15,50 +18,59 @@ pub struct CodecError(pub String);
 
 /// The scope and the clauses of one static policy, without its id and annotations.
 #[derive(Debug, Serialize, Deserialize)]
-struct Encoded {
+struct Encoded<'a> {
     forbid: bool,
-    principal: Scope,
-    action: ActionScope,
-    resource: Scope,
-    clauses: Vec<(bool, Node)>,
+    #[serde(borrow)]
+    principal: Scope<'a>,
+    action: ActionScope<'a>,
+    resource: Scope<'a>,
+    clauses: Vec<(bool, Node<'a>)>,
 }
 
+/// A text of the policy: in the bytes that are decoded, or of the tree that is encoded.
 #[derive(Debug, Serialize, Deserialize)]
-enum Scope {
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Scope<'a> {
     Any,
-    Eq(Uid),
-    In(Uid),
-    Is(String),
-    IsIn(String, Uid),
+    #[serde(borrow)]
+    Eq(Uid<'a>),
+    In(Uid<'a>),
+    Is(Text<'a>),
+    IsIn(Text<'a>, Uid<'a>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum ActionScope {
+enum ActionScope<'a> {
     Any,
-    Eq(Uid),
-    In(Vec<Uid>),
+    #[serde(borrow)]
+    Eq(Uid<'a>),
+    In(Vec<Uid<'a>>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Uid(String, String);
+struct Uid<'a>(#[serde(borrow)] Text<'a>, Text<'a>);
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Node {
+enum Node<'a> {
     Bool(bool),
     Long(i64),
-    Text(String),
-    Uid(Uid),
+    #[serde(borrow)]
+    Text(Text<'a>),
+    Uid(Uid<'a>),
     Var(u8),
-    Unary(u8, Box<Node>),
-    Binary(u8, Box<Node>, Box<Node>),
-    Get(Box<Node>, String),
-    Has(Box<Node>, Vec<String>),
+    Unary(u8, Box<Node<'a>>),
+    Binary(u8, Box<Node<'a>>, Box<Node<'a>>),
+    Get(Box<Node<'a>>, Text<'a>),
+    Has(Box<Node<'a>>, Vec<Text<'a>>),
     /// `None` is the wildcard.
-    Like(Box<Node>, Vec<Option<char>>),
-    Is(Box<Node>, String, Option<Box<Node>>),
-    If(Box<Node>, Box<Node>, Box<Node>),
-    Set(Vec<Node>),
-    Record(Vec<(String, Node)>),
+    Like(Box<Node<'a>>, Vec<Option<char>>),
+    Is(Box<Node<'a>>, Text<'a>, Option<Box<Node<'a>>>),
+    If(Box<Node<'a>>, Box<Node<'a>>, Box<Node<'a>>),
+    Set(Vec<Node<'a>>),
+    Record(Vec<(Text<'a>, Node<'a>)>),
 }
 
 const VARS: [pst::Var; 4] = [
@@ -154,98 +166,177 @@ pub fn encode(policy: &pst::Template) -> Result<Vec<u8>, CodecError> {
     postcard::to_stdvec(&encoded).map_err(|error| CodecError(error.to_string()))
 }
 
-/// The policy of those bytes, under that id.
-///
-/// # Errors
-/// If the bytes are not what [`encode`] made.
-pub fn decode(bytes: &[u8], id: &str) -> Result<cedar_policy::Policy, CodecError> {
-    let encoded: Encoded =
-        postcard::from_bytes(bytes).map_err(|error| CodecError(error.to_string()))?;
-    let effect = if encoded.forbid {
-        pst::Effect::Forbid
-    } else {
-        pst::Effect::Permit
-    };
-    let principal = match encoded.principal {
-        Scope::Any => pst::PrincipalConstraint::Any,
-        Scope::Eq(e) => pst::PrincipalConstraint::Eq(entity(e)?),
-        Scope::In(e) => pst::PrincipalConstraint::In(entity(e)?),
-        Scope::Is(t) => pst::PrincipalConstraint::Is(type_of(&t)?),
-        Scope::IsIn(t, e) => pst::PrincipalConstraint::IsIn(type_of(&t)?, entity(e)?),
-    };
-    let action = match encoded.action {
-        ActionScope::Any => pst::ActionConstraint::Any,
-        ActionScope::Eq(e) => pst::ActionConstraint::Eq(uid_of(e)?),
-        ActionScope::In(all) => pst::ActionConstraint::In(
-            all.into_iter()
-                .map(uid_of)
-                .collect::<Result<_, CodecError>>()?,
-        ),
-    };
-    let resource = match encoded.resource {
-        Scope::Any => pst::ResourceConstraint::Any,
-        Scope::Eq(e) => pst::ResourceConstraint::Eq(entity(e)?),
-        Scope::In(e) => pst::ResourceConstraint::In(entity(e)?),
-        Scope::Is(t) => pst::ResourceConstraint::Is(type_of(&t)?),
-        Scope::IsIn(t, e) => pst::ResourceConstraint::IsIn(type_of(&t)?, entity(e)?),
-    };
-    let clauses = encoded
-        .clauses
-        .into_iter()
-        .map(|(when, body)| {
-            let body = Arc::new(expr(body)?);
-            Ok(if when {
-                pst::Clause::When(body)
-            } else {
-                pst::Clause::Unless(body)
-            })
-        })
-        .collect::<Result<Vec<_>, CodecError>>()?;
-    let template = pst::Template::new(id, effect, principal, action, resource)
-        .try_with_clauses(clauses)
-        .map_err(|error| CodecError(error.to_string()))?;
-    let policy =
-        pst::StaticPolicy::try_from(template).map_err(|error| CodecError(error.to_string()))?;
-    cedar_policy::Policy::from_pst(pst::Policy::Static(policy))
-        .map_err(|error| CodecError(error.to_string()))
+/// Makes policies of bytes, and keeps the names of entity types: Cedar checks each one that it is
+/// given, which costs more than all the rest.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    types: BTreeMap<String, pst::EntityType>,
 }
 
-fn slotless(entity: &EntityOrSlot) -> Result<Uid, CodecError> {
+impl Decoder {
+    /// The policy of those bytes, under that id.
+    ///
+    /// # Errors
+    /// If the bytes are not what [`encode`] made.
+    pub fn policy(&mut self, bytes: &[u8], id: &str) -> Result<cedar_policy::Policy, CodecError> {
+        let encoded: Encoded<'_> =
+            postcard::from_bytes(bytes).map_err(|error| CodecError(error.to_string()))?;
+        let effect = if encoded.forbid {
+            pst::Effect::Forbid
+        } else {
+            pst::Effect::Permit
+        };
+        let principal = match encoded.principal {
+            Scope::Any => pst::PrincipalConstraint::Any,
+            Scope::Eq(e) => pst::PrincipalConstraint::Eq(self.entity(&e)?),
+            Scope::In(e) => pst::PrincipalConstraint::In(self.entity(&e)?),
+            Scope::Is(t) => pst::PrincipalConstraint::Is(self.entity_type(&t.0)?),
+            Scope::IsIn(t, e) => {
+                pst::PrincipalConstraint::IsIn(self.entity_type(&t.0)?, self.entity(&e)?)
+            }
+        };
+        let action = match encoded.action {
+            ActionScope::Any => pst::ActionConstraint::Any,
+            ActionScope::Eq(e) => pst::ActionConstraint::Eq(self.uid(&e)?),
+            ActionScope::In(all) => pst::ActionConstraint::In(
+                all.iter()
+                    .map(|e| self.uid(e))
+                    .collect::<Result<_, CodecError>>()?,
+            ),
+        };
+        let resource = match encoded.resource {
+            Scope::Any => pst::ResourceConstraint::Any,
+            Scope::Eq(e) => pst::ResourceConstraint::Eq(self.entity(&e)?),
+            Scope::In(e) => pst::ResourceConstraint::In(self.entity(&e)?),
+            Scope::Is(t) => pst::ResourceConstraint::Is(self.entity_type(&t.0)?),
+            Scope::IsIn(t, e) => {
+                pst::ResourceConstraint::IsIn(self.entity_type(&t.0)?, self.entity(&e)?)
+            }
+        };
+        let clauses = encoded
+            .clauses
+            .into_iter()
+            .map(|(when, body)| {
+                let body = Arc::new(self.expr(body)?);
+                Ok(if when {
+                    pst::Clause::When(body)
+                } else {
+                    pst::Clause::Unless(body)
+                })
+            })
+            .collect::<Result<Vec<_>, CodecError>>()?;
+        let template = pst::Template::new(id, effect, principal, action, resource)
+            .try_with_clauses(clauses)
+            .map_err(|error| CodecError(error.to_string()))?;
+        let policy =
+            pst::StaticPolicy::try_from(template).map_err(|error| CodecError(error.to_string()))?;
+        cedar_policy::Policy::from_pst(pst::Policy::Static(policy))
+            .map_err(|error| CodecError(error.to_string()))
+    }
+
+    fn entity(&mut self, uid: &Uid<'_>) -> Result<EntityOrSlot, CodecError> {
+        Ok(EntityOrSlot::Entity(self.uid(uid)?))
+    }
+
+    fn uid(&mut self, Uid(ty, eid): &Uid<'_>) -> Result<pst::EntityUID, CodecError> {
+        Ok(pst::EntityUID {
+            ty: self.entity_type(&ty.0)?,
+            eid: eid.0.as_ref().into(),
+        })
+    }
+
+    fn entity_type(&mut self, name: &str) -> Result<pst::EntityType, CodecError> {
+        if let Some(known) = self.types.get(name) {
+            return Ok(known.clone());
+        }
+        // `pst::Name` would check it too, but with Cedar's whole parser.
+        let parsed =
+            EntityTypeName::from_str(name).map_err(|error| CodecError(error.to_string()))?;
+        let new = pst::EntityType::from(parsed.as_ref().clone());
+        self.types.insert(name.to_owned(), new.clone());
+        Ok(new)
+    }
+
+    fn expr(&mut self, node: Node<'_>) -> Result<pst::Expr, CodecError> {
+        Ok(match node {
+            Node::Bool(b) => pst::Expr::Literal(pst::Literal::Bool(b)),
+            Node::Long(n) => pst::Expr::Literal(pst::Literal::Long(n)),
+            Node::Text(s) => pst::Expr::Literal(pst::Literal::String(s.0.as_ref().into())),
+            Node::Uid(e) => pst::Expr::Literal(pst::Literal::EntityUID(self.uid(&e)?)),
+            Node::Var(var) => pst::Expr::Var(entry(&VARS, var)?),
+            Node::Unary(op, inner) => pst::Expr::UnaryOp {
+                op: entry(&UNARY, op)?,
+                expr: self.shared(*inner)?,
+            },
+            Node::Binary(op, left, right) => pst::Expr::BinaryOp {
+                op: entry(&BINARY, op)?,
+                left: self.shared(*left)?,
+                right: self.shared(*right)?,
+            },
+            Node::Get(inner, attr) => pst::Expr::GetAttr {
+                expr: self.shared(*inner)?,
+                attr: attr.0.as_ref().into(),
+            },
+            Node::Has(inner, attrs) => pst::Expr::HasAttr {
+                expr: self.shared(*inner)?,
+                attrs: pst::NonEmpty::from_vec(
+                    attrs.iter().map(|attr| attr.0.as_ref().into()).collect(),
+                )
+                .ok_or_else(|| CodecError("`has` without an attribute".to_owned()))?,
+            },
+            Node::Like(inner, pattern) => pst::Expr::Like {
+                expr: self.shared(*inner)?,
+                pattern: pattern
+                    .into_iter()
+                    .map(|c| c.map_or(pst::PatternElem::Wildcard, pst::PatternElem::Char))
+                    .collect(),
+            },
+            Node::Is(inner, ty, in_expr) => pst::Expr::Is {
+                expr: self.shared(*inner)?,
+                entity_type: self.entity_type(&ty.0)?,
+                in_expr: in_expr.map(|node| self.shared(*node)).transpose()?,
+            },
+            Node::If(cond, then, otherwise) => pst::Expr::IfThenElse {
+                cond: self.shared(*cond)?,
+                then_expr: self.shared(*then)?,
+                else_expr: self.shared(*otherwise)?,
+            },
+            Node::Set(all) => pst::Expr::Set(
+                all.into_iter()
+                    .map(|node| self.shared(node))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Node::Record(fields) => pst::Expr::Record(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| Ok((name.0.into_owned(), self.shared(value)?)))
+                    .collect::<Result<BTreeMap<_, _>, CodecError>>()?,
+            ),
+        })
+    }
+
+    fn shared(&mut self, node: Node<'_>) -> Result<Arc<pst::Expr>, CodecError> {
+        self.expr(node).map(Arc::new)
+    }
+}
+
+fn slotless(entity: &EntityOrSlot) -> Result<Uid<'_>, CodecError> {
     match entity {
         EntityOrSlot::Entity(e) => Ok(uid(e)),
         EntityOrSlot::Slot(_) => Err(CodecError("templates are not supported".to_owned())),
     }
 }
 
-fn uid(e: &pst::EntityUID) -> Uid {
-    Uid(type_name(&e.ty), e.eid.to_string())
+fn uid(e: &pst::EntityUID) -> Uid<'_> {
+    Uid(type_name(&e.ty), text(&e.eid))
 }
 
-fn type_name(ty: &pst::EntityType) -> String {
-    ty.0.to_string()
+fn type_name(ty: &pst::EntityType) -> Text<'_> {
+    Text(Cow::Owned(ty.0.to_string()))
 }
 
-fn entity(uid: Uid) -> Result<EntityOrSlot, CodecError> {
-    Ok(EntityOrSlot::Entity(uid_of(uid)?))
-}
-
-fn uid_of(Uid(ty, eid): Uid) -> Result<pst::EntityUID, CodecError> {
-    Ok(pst::EntityUID {
-        ty: type_of(&ty)?,
-        eid: eid.into(),
-    })
-}
-
-fn type_of(name: &str) -> Result<pst::EntityType, CodecError> {
-    let mut parts: Vec<&str> = name.split("::").collect();
-    let last = parts.pop().unwrap_or_default();
-    let name = if parts.is_empty() {
-        pst::Name::unqualified(last)
-    } else {
-        pst::Name::qualified(parts, last)
-    };
-    name.map(pst::EntityType)
-        .map_err(|error| CodecError(error.to_string()))
+fn text(text: &str) -> Text<'_> {
+    Text(Cow::Borrowed(text))
 }
 
 fn position<T: PartialEq>(table: &[T], value: &T) -> Result<u8, CodecError> {
@@ -263,23 +354,25 @@ fn entry<T: Clone>(table: &[T], index: u8) -> Result<T, CodecError> {
         .ok_or_else(|| CodecError("an operator that this version does not know".to_owned()))
 }
 
-fn node(expr: &pst::Expr) -> Result<Node, CodecError> {
-    let boxed = |expr: &Arc<pst::Expr>| node(expr).map(Box::new);
+fn boxed(expr: &Arc<pst::Expr>) -> Result<Box<Node<'_>>, CodecError> {
+    node(expr).map(Box::new)
+}
+
+fn node(expr: &pst::Expr) -> Result<Node<'_>, CodecError> {
     Ok(match expr {
         pst::Expr::Literal(pst::Literal::Bool(b)) => Node::Bool(*b),
         pst::Expr::Literal(pst::Literal::Long(n)) => Node::Long(*n),
-        pst::Expr::Literal(pst::Literal::String(s)) => Node::Text(s.to_string()),
+        pst::Expr::Literal(pst::Literal::String(s)) => Node::Text(text(s)),
         pst::Expr::Literal(pst::Literal::EntityUID(e)) => Node::Uid(uid(e)),
         pst::Expr::Var(var) => Node::Var(position(&VARS, var)?),
         pst::Expr::UnaryOp { op, expr } => Node::Unary(position(&UNARY, op)?, boxed(expr)?),
         pst::Expr::BinaryOp { op, left, right } => {
             Node::Binary(position(&BINARY, op)?, boxed(left)?, boxed(right)?)
         }
-        pst::Expr::GetAttr { expr, attr } => Node::Get(boxed(expr)?, attr.to_string()),
-        pst::Expr::HasAttr { expr, attrs } => Node::Has(
-            boxed(expr)?,
-            attrs.iter().map(ToString::to_string).collect(),
-        ),
+        pst::Expr::GetAttr { expr, attr } => Node::Get(boxed(expr)?, text(attr)),
+        pst::Expr::HasAttr { expr, attrs } => {
+            Node::Has(boxed(expr)?, attrs.iter().map(|attr| text(attr)).collect())
+        }
         pst::Expr::Like { expr, pattern } => Node::Like(
             boxed(expr)?,
             pattern
@@ -308,7 +401,7 @@ fn node(expr: &pst::Expr) -> Result<Node, CodecError> {
         pst::Expr::Record(fields) => Node::Record(
             fields
                 .iter()
-                .map(|(name, value)| Ok((name.clone(), node(value)?)))
+                .map(|(name, value)| Ok((text(name), node(value)?)))
                 .collect::<Result<_, CodecError>>()?,
         ),
         _ => {
@@ -316,63 +409,6 @@ fn node(expr: &pst::Expr) -> Result<Node, CodecError> {
                 "an expression that this version does not know".to_owned(),
             ));
         }
-    })
-}
-
-fn expr(node: Node) -> Result<pst::Expr, CodecError> {
-    let shared = |node: Box<Node>| expr(*node).map(Arc::new);
-    Ok(match node {
-        Node::Bool(b) => pst::Expr::Literal(pst::Literal::Bool(b)),
-        Node::Long(n) => pst::Expr::Literal(pst::Literal::Long(n)),
-        Node::Text(s) => pst::Expr::Literal(pst::Literal::String(s.into())),
-        Node::Uid(e) => pst::Expr::Literal(pst::Literal::EntityUID(uid_of(e)?)),
-        Node::Var(var) => pst::Expr::Var(entry(&VARS, var)?),
-        Node::Unary(op, inner) => pst::Expr::UnaryOp {
-            op: entry(&UNARY, op)?,
-            expr: shared(inner)?,
-        },
-        Node::Binary(op, left, right) => pst::Expr::BinaryOp {
-            op: entry(&BINARY, op)?,
-            left: shared(left)?,
-            right: shared(right)?,
-        },
-        Node::Get(inner, attr) => pst::Expr::GetAttr {
-            expr: shared(inner)?,
-            attr: attr.into(),
-        },
-        Node::Has(inner, attrs) => pst::Expr::HasAttr {
-            expr: shared(inner)?,
-            attrs: pst::NonEmpty::from_vec(attrs.into_iter().map(Into::into).collect())
-                .ok_or_else(|| CodecError("`has` without an attribute".to_owned()))?,
-        },
-        Node::Like(inner, pattern) => pst::Expr::Like {
-            expr: shared(inner)?,
-            pattern: pattern
-                .into_iter()
-                .map(|c| c.map_or(pst::PatternElem::Wildcard, pst::PatternElem::Char))
-                .collect(),
-        },
-        Node::Is(inner, ty, in_expr) => pst::Expr::Is {
-            expr: shared(inner)?,
-            entity_type: type_of(&ty)?,
-            in_expr: in_expr.map(shared).transpose()?,
-        },
-        Node::If(cond, then, otherwise) => pst::Expr::IfThenElse {
-            cond: shared(cond)?,
-            then_expr: shared(then)?,
-            else_expr: shared(otherwise)?,
-        },
-        Node::Set(all) => pst::Expr::Set(
-            all.into_iter()
-                .map(|n| expr(n).map(Arc::new))
-                .collect::<Result<_, _>>()?,
-        ),
-        Node::Record(fields) => pst::Expr::Record(
-            fields
-                .into_iter()
-                .map(|(name, value)| Ok((name, Arc::new(expr(value)?))))
-                .collect::<Result<BTreeMap<_, _>, CodecError>>()?,
-        ),
     })
 }
 
@@ -394,7 +430,11 @@ mod tests {
             let policy: cedar_policy::Policy = text.parse().unwrap();
             let before = policy.to_pst().unwrap();
             let bytes = encode(before.body()).unwrap();
-            let after = decode(&bytes, "policy0").unwrap().to_pst().unwrap();
+            let after = Decoder::default()
+                .policy(&bytes, "policy0")
+                .unwrap()
+                .to_pst()
+                .unwrap();
             assert_eq!(before.body().clauses(), after.body().clauses(), "{text}");
             assert_eq!(before.body().principal, after.body().principal);
             assert_eq!(before.body().action, after.body().action);
@@ -405,7 +445,8 @@ mod tests {
 
     #[test]
     fn garbage_is_no_policy() {
-        assert!(decode(&[9, 9, 9, 9], "x").is_err());
-        assert!(decode(&[], "x").is_err());
+        let mut decoder = Decoder::default();
+        assert!(decoder.policy(&[9, 9, 9, 9], "x").is_err());
+        assert!(decoder.policy(&[], "x").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::pattern::contains_ignore_case;
+use super::pattern::{Haystack, required_literals};
 
 /// The label of what protects this program itself. Monitor mode never covers it.
 pub const GUARD: &str = "guard";
@@ -41,8 +41,8 @@ pub struct PathPattern {
     pub source: String,
     /// Whether it holds wildcards.
     pub glob: bool,
-    /// A lower-case text that every match contains; empty if there is none.
-    pub literal: String,
+    /// Lower-case texts, one of which every match holds; none if there are no such texts.
+    pub literals: Vec<String>,
 }
 
 /// What is known about a program.
@@ -127,35 +127,27 @@ impl PathPattern {
             ));
         }
         let glob = rest.contains(['*', '?', '[', '{']);
-        if glob {
+        let literals = if glob {
             matcher(rest)?;
-        }
-        let literal = rest
-            .split(['*', '?', '[', ']', '{', '}', ','])
-            .max_by_key(|piece| piece.len())
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        let literal = if rest.contains(['[', '{']) {
-            String::new()
+            glob_literals(rest)
         } else {
-            literal
+            vec![rest.trim_end_matches('/').to_ascii_lowercase()]
         };
         Ok(Self {
             source: source.to_owned(),
             glob,
-            literal,
+            literals,
         })
     }
 
-    /// Whether `path`, or a folder above it, is what the pattern names.
+    /// Whether the path, or a folder above it, is what the pattern names.
     #[must_use]
-    pub fn covers(&self, path: &str, places: &Places) -> bool {
-        if !contains_ignore_case(path, self.literal.trim_end_matches('/')) {
-            return false;
-        }
-        self.expand(places)
-            .iter()
-            .any(|expanded| covers(expanded, self.glob, path))
+    pub fn covers(&self, path: &Haystack<'_>, places: &Places) -> bool {
+        path.holds_one_of(&self.literals)
+            && self
+                .expand(places)
+                .iter()
+                .any(|expanded| covers(expanded, self.glob, path.text()))
     }
 
     /// The pattern with `~` and the place filled in. A place may be several folders, or none.
@@ -196,12 +188,16 @@ impl Containment {
     /// made absolute without following links.
     #[must_use]
     pub fn path_labels(&self, resolved: &str, written: &str, places: &Places) -> BTreeSet<String> {
+        let resolved = Haystack::new(resolved);
+        // Mostly they are the same.
+        let written = (written != resolved.text()).then(|| Haystack::new(written));
         self.labels
             .iter()
             .filter(|label| {
+                let written = written.as_ref().filter(|_| label.as_written);
                 label.paths.iter().any(|pattern| {
-                    pattern.covers(resolved, places)
-                        || (label.as_written && pattern.covers(written, places))
+                    pattern.covers(&resolved, places)
+                        || written.is_some_and(|written| pattern.covers(written, places))
                 })
             })
             .map(|label| label.name.clone())
@@ -285,11 +281,23 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What every path that the glob matches holds. Globs match without case, as these are compared.
+fn glob_literals(glob: &str) -> Vec<String> {
+    builder(glob)
+        .build()
+        .map(|glob| required_literals(glob.regex()))
+        .unwrap_or_default()
+}
+
+fn builder(glob: &str) -> GlobBuilder<'_> {
+    let mut builder = GlobBuilder::new(glob);
+    builder.literal_separator(true).backslash_escape(true);
+    builder
+}
+
 fn matcher(glob: &str) -> Result<GlobMatcher, GlobError> {
-    GlobBuilder::new(glob)
-        .literal_separator(true)
+    builder(glob)
         .case_insensitive(true)
-        .backslash_escape(true)
         .build()
         .map(|glob| glob.compile_matcher())
         .map_err(|error| GlobError(error.kind().to_string()))
@@ -308,7 +316,9 @@ mod tests {
     }
 
     fn covers(pattern: &str, path: &str) -> bool {
-        PathPattern::new(pattern).unwrap().covers(path, &places())
+        PathPattern::new(pattern)
+            .unwrap()
+            .covers(&Haystack::new(path), &places())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cedar_policy::{Decision as CedarDecision, Policy as CedarPolicy, PolicySet};
 
 use super::bundle::{Bundle, Policy};
 use super::codec;
-use super::permission::{EvaluationError, Judge, Question};
+use super::permission::{Decoded, EvaluationError, Judge, Question};
 use super::request::Request;
 
 /// Whether a policy held, and if not, why not.
@@ -29,7 +29,8 @@ pub enum Why {
 #[must_use]
 pub fn why(bundle: &Bundle, request: &Request, policies: &[usize]) -> Vec<(usize, Why)> {
     super::on_known_stack(|| {
-        let question = Judge::new(bundle).and_then(|judge| judge.question(request));
+        let decoded = Decoded::default();
+        let question = Judge::new(bundle, &decoded).and_then(|judge| judge.question(request));
         policies
             .iter()
             .filter_map(|index| Some((*index, bundle.policies.get(*index)?)))
@@ -48,7 +49,9 @@ pub fn why(bundle: &Bundle, request: &Request, policies: &[usize]) -> Vec<(usize
 const ID: &str = "0";
 
 fn explain(policy: &Policy, question: &Question) -> Result<Why, String> {
-    let decoded = codec::decode(&policy.body, ID).map_err(|error| error.0)?;
+    let decoded = codec::Decoder::default()
+        .policy(&policy.body, ID)
+        .map_err(|error| error.0)?;
     let tree = decoded.to_pst().map_err(|error| error.to_string())?;
     let body = tree.body();
     let bare = pst::Template::new(

@@ -19,9 +19,11 @@ pub mod permission;
 pub mod request;
 pub mod schema;
 
+use std::fmt;
+
 use bundle::{Bundle, Mode, Policy};
 use decision::{Decision, Effect, FaultClass, Obligation, Reason};
-use permission::{EvaluationError, Judge, Judged};
+use permission::{Decoded, EvaluationError, Judge, Judged};
 use request::{Request, Resource};
 
 /// This many distinct requests of one event are judged; more are a question for a person.
@@ -46,12 +48,41 @@ pub struct Judgement {
     pub verdicts: Vec<(Request, Result<Judged, EvaluationError>)>,
 }
 
-/// Judges one event: the strictest answer to any of its requests wins.
-pub fn decide(bundle: &Bundle, requests: &[Request]) -> Judgement {
-    on_known_stack(|| judge_all(bundle, requests))
+/// A bundle, and what was decoded of it so far.
+pub struct Engine {
+    bundle: Bundle,
+    decoded: Decoded,
 }
 
-fn judge_all(bundle: &Bundle, requests: &[Request]) -> Judgement {
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Engine").field(&self.bundle).finish()
+    }
+}
+
+impl Engine {
+    /// An engine that judges by a bundle.
+    #[must_use]
+    pub fn new(bundle: Bundle) -> Self {
+        Self {
+            bundle,
+            decoded: Decoded::default(),
+        }
+    }
+
+    /// What it judges by.
+    #[must_use]
+    pub const fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// Judges one event: the strictest answer to any of its requests wins.
+    pub fn decide(&self, requests: &[Request]) -> Judgement {
+        on_known_stack(|| judge_all(&self.bundle, &self.decoded, requests))
+    }
+}
+
+fn judge_all(bundle: &Bundle, decoded: &Decoded, requests: &[Request]) -> Judgement {
     let mut distinct: Vec<&Request> = Vec::new();
     for request in requests {
         if !distinct.contains(&request) {
@@ -64,7 +95,7 @@ fn judge_all(bundle: &Bundle, requests: &[Request]) -> Judgement {
     let too_many = distinct.len() > REQUEST_LIMIT;
     distinct.truncate(REQUEST_LIMIT);
 
-    let mut judge = match Judge::new(bundle) {
+    let judge = match Judge::new(bundle, decoded) {
         Ok(judge) => judge,
         Err(error) => return broken(bundle, &error),
     };

@@ -1,7 +1,10 @@
 //! Patterns over text, compiled only where one of their literals occurs.
 
+use std::cmp::Reverse;
+
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::literal::Extractor;
+use regex_syntax::hir::{Hir, HirKind};
 use serde::{Deserialize, Serialize};
 
 /// A regular expression of a policy file, with what is needed not to compile it.
@@ -37,9 +40,6 @@ pub struct PatternError(pub String);
 /// More compiled code than this is a defect of the pattern, not a need.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Looking for a literal in a longer text, in bytes, costs more than compiling the pattern.
-const LONG: usize = 32 << 10;
-
 /// Required texts shorter than this would wake the pattern in every text.
 const LITERAL_MIN: usize = 2;
 
@@ -55,7 +55,7 @@ impl Pattern {
         scope: PatternScope,
     ) -> Result<Self, PatternError> {
         compile(&source, ignore_case)?;
-        let literals = required_literals(&source, ignore_case);
+        let literals = required_literals(&source);
         Ok(Self {
             id,
             source,
@@ -65,25 +65,52 @@ impl Pattern {
         })
     }
 
-    /// Whether the text matches.
+    /// Whether one of the texts matches.
     ///
     /// # Errors
     /// If the expression does not compile, which [`Pattern::new`] excluded.
-    pub fn matches(&self, text: &str) -> Result<bool, PatternError> {
-        if !self.is_awake(text) {
+    pub fn matches(&self, texts: &[Haystack<'_>]) -> Result<bool, PatternError> {
+        let mut awake = texts
+            .iter()
+            .filter(|text| text.holds_one_of(&self.literals))
+            .peekable();
+        if awake.peek().is_none() {
             return Ok(false);
         }
-        Ok(compile(&self.source, self.ignore_case)?.is_match(text.as_bytes()))
+        let regex = compile(&self.source, self.ignore_case)?;
+        Ok(awake.any(|haystack| regex.is_match(haystack.text.as_bytes())))
+    }
+}
+
+/// A text and its lower case, made once for all the patterns that look at it.
+#[derive(Debug)]
+pub struct Haystack<'a> {
+    text: &'a str,
+    lower: String,
+}
+
+impl<'a> Haystack<'a> {
+    /// A text to be looked at.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            lower: text.to_ascii_lowercase(),
+        }
     }
 
-    fn is_awake(&self, text: &str) -> bool {
-        // In a long text the compiled pattern finds its literals faster than this does.
-        self.literals.is_empty()
-            || text.len() > LONG
-            || self
-                .literals
+    /// The text itself.
+    pub(super) const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Whether one of the lower-case texts is in it, whatever its case. With none to look for, so
+    /// it is.
+    pub(super) fn holds_one_of(&self, literals: &[String]) -> bool {
+        literals.is_empty()
+            || literals
                 .iter()
-                .any(|literal| contains_ignore_case(text, literal))
+                .any(|literal| self.lower.contains(literal.as_str()))
     }
 }
 
@@ -103,47 +130,51 @@ fn one_line(message: &str) -> String {
     sentence.to_owned()
 }
 
-fn required_literals(source: &str, ignore_case: bool) -> Vec<String> {
+/// Lower-case texts, one of which every match holds in some case; none if there are no such texts.
+///
+/// The expression is taken with its case: what a match without it holds is the same text in
+/// another case.
+pub(super) fn required_literals(source: &str) -> Vec<String> {
     let parsed = regex_syntax::ParserBuilder::new()
         .unicode(false)
         .utf8(false)
-        .case_insensitive(ignore_case)
         .build()
         .parse(source);
     let Ok(hir) = parsed else {
         return Vec::new();
     };
-    // A class in front hides a prefix: `\s+rm` has none, but its inner literal is required too.
     best_literals(&hir).unwrap_or_default()
 }
 
-fn best_literals(hir: &regex_syntax::hir::Hir) -> Option<Vec<String>> {
-    use regex_syntax::hir::HirKind;
+fn best_literals(hir: &Hir) -> Option<Vec<String>> {
     let own = finite_prefixes(hir);
+    // A class in front hides a prefix: `\s+rm` has none, but what follows is required too.
     let inner = match hir.kind() {
-        HirKind::Concat(parts) => parts
-            .iter()
-            .filter_map(best_literals)
-            .max_by_key(|literals| shortest(literals)),
+        HirKind::Concat(parts) => (1..parts.len())
+            .filter_map(|start| Some(Hir::concat(parts.get(start..)?.to_vec())))
+            .map(|rest| finite_prefixes(&rest))
+            .chain(parts.iter().map(best_literals))
+            .flatten()
+            .max_by_key(|literals| quality(literals)),
         HirKind::Capture(capture) => best_literals(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => best_literals(&repetition.sub),
         HirKind::Alternation(parts) => parts
             .iter()
             .map(best_literals)
             .collect::<Option<Vec<_>>>()
-            .map(|all| all.concat()),
+            .map(|all| distinct(all.concat())),
         _ => None,
     };
     [own, inner]
         .into_iter()
         .flatten()
-        .filter(|literals| !literals.is_empty() && shortest(literals) >= LITERAL_MIN)
-        .max_by_key(|literals| shortest(literals))
+        .filter(|literals| quality(literals).0 >= LITERAL_MIN)
+        .max_by_key(|literals| quality(literals))
 }
 
-fn finite_prefixes(hir: &regex_syntax::hir::Hir) -> Option<Vec<String>> {
-    let literals = Extractor::new().extract(hir);
-    literals
+fn finite_prefixes(hir: &Hir) -> Option<Vec<String>> {
+    let found = Extractor::new().extract(hir);
+    let texts = found
         .literals()?
         .iter()
         .map(|literal| {
@@ -151,20 +182,26 @@ fn finite_prefixes(hir: &regex_syntax::hir::Hir) -> Option<Vec<String>> {
                 .ok()
                 .map(str::to_ascii_lowercase)
         })
-        .collect()
+        .collect::<Option<Vec<_>>>()?;
+    Some(distinct(texts))
 }
 
-fn shortest(literals: &[String]) -> usize {
-    literals.iter().map(String::len).min().unwrap_or(0)
+/// Each text once, and none that holds another one: where it occurs, the other does too.
+fn distinct(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort_by_key(|text| text.len());
+    let mut kept: Vec<String> = Vec::new();
+    for text in texts {
+        if !kept.iter().any(|other| text.contains(other.as_str())) {
+            kept.push(text);
+        }
+    }
+    kept
 }
 
-/// Whether `text` contains the lower-case `needle`, upper and lower ASCII letters being the same.
-pub(crate) fn contains_ignore_case(text: &str, needle: &str) -> bool {
-    let (text, needle) = (text.as_bytes(), needle.as_bytes());
-    needle.is_empty()
-        || text
-            .windows(needle.len())
-            .any(|window| window.eq_ignore_ascii_case(needle))
+/// Long texts occur seldom, and few are found out quickly.
+fn quality(literals: &[String]) -> (usize, Reverse<usize>) {
+    let shortest = literals.iter().map(String::len).min().unwrap_or(0);
+    (shortest, Reverse(literals.len()))
 }
 
 #[cfg(test)]
@@ -180,6 +217,15 @@ mod tests {
         assert_eq!(pattern(r"[a-z]+\s+-rf", false).literals, ["-rf"]);
         assert_eq!(pattern(r"(?:foo|bar)+x?", false).literals, ["foo", "bar"]);
         assert!(pattern(r"[0-9]+", false).literals.is_empty());
+        assert_eq!(
+            pattern(r"[a-z]*\.(?:pem|key)$", true).literals,
+            [".pem", ".key"]
+        );
+    }
+
+    #[test]
+    fn a_literal_is_named_once_whatever_its_case() {
+        assert_eq!(pattern(r"(?i)connection|conn", true).literals, ["conn"]);
     }
 
     #[test]
@@ -191,7 +237,8 @@ mod tests {
             (r"^\s*sudo\b", "  sudo x"),
         ] {
             let pattern = pattern(source, true);
-            assert!(pattern.matches(text).unwrap(), "{source} {text}");
+            let matches = pattern.matches(&[Haystack::new(text)]);
+            assert!(matches.unwrap(), "{source} {text}");
         }
     }
 

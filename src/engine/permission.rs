@@ -8,10 +8,11 @@ use cedar_policy::{
 };
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::action::Action;
 use super::bundle::{Bundle, Verdict};
-use super::codec;
+use super::codec::Decoder;
 use super::decision::Effect;
 use super::request::{Agent, Request, Resource, ResourceType, Value};
 
@@ -48,11 +49,24 @@ struct Slice {
     members: Vec<usize>,
 }
 
-/// Asks the policies of a bundle, and keeps what was decoded between questions.
+/// What was decoded of a bundle: a long-lived process asks the same policies again and again.
+#[derive(Default)]
+pub(super) struct Decoded {
+    names: OnceLock<Names>,
+    slices: Mutex<Slices>,
+}
+
+#[derive(Default)]
+struct Slices {
+    decoder: Decoder,
+    made: HashMap<(Action, ResourceType), Arc<Slice>>,
+}
+
+/// Asks the policies of a bundle.
 pub(super) struct Judge<'a> {
     bundle: &'a Bundle,
-    names: Names,
-    slices: HashMap<(Action, ResourceType), Slice>,
+    decoded: &'a Decoded,
+    names: &'a Names,
 }
 
 /// The entity types, parsed once.
@@ -63,11 +77,18 @@ struct Names {
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(bundle: &'a Bundle) -> Result<Self, EvaluationError> {
+    pub(super) fn new(bundle: &'a Bundle, decoded: &'a Decoded) -> Result<Self, EvaluationError> {
+        let names = match decoded.names.get() {
+            Some(names) => names,
+            None => {
+                let names = Names::new()?;
+                decoded.names.get_or_init(|| names)
+            }
+        };
         Ok(Self {
             bundle,
-            names: Names::new()?,
-            slices: HashMap::new(),
+            decoded,
+            names,
         })
     }
 
@@ -75,18 +96,25 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// If a policy errs or the request cannot be put to Cedar. Both are denials.
-    pub(super) fn judge(&mut self, request: &Request) -> Result<Judged, EvaluationError> {
-        let key = (request.action, request.resource.kind());
-        if !self.slices.contains_key(&key) {
-            let slice = Slice::build(self.bundle, key)?;
-            self.slices.insert(key, slice);
-        }
-        let slice = self
-            .slices
-            .get(&key)
-            .ok_or_else(|| failure("a slice is missing"))?;
+    pub(super) fn judge(&self, request: &Request) -> Result<Judged, EvaluationError> {
+        let slice = self.slice((request.action, request.resource.kind()))?;
         let question = self.question(request)?;
         slice.judge(self.bundle, &question)
+    }
+
+    fn slice(&self, key: (Action, ResourceType)) -> Result<Arc<Slice>, EvaluationError> {
+        // Whoever panicked while it held the lock left whole slices behind.
+        let mut slices = self
+            .decoded
+            .slices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(slice) = slices.made.get(&key) {
+            return Ok(Arc::clone(slice));
+        }
+        let slice = Arc::new(Slice::build(self.bundle, key, &mut slices.decoder)?);
+        slices.made.insert(key, Arc::clone(&slice));
+        Ok(slice)
     }
 
     pub(super) fn question(&self, request: &Request) -> Result<Question, EvaluationError> {
@@ -134,6 +162,7 @@ impl Slice {
     fn build(
         bundle: &Bundle,
         (action, kind): (Action, ResourceType),
+        decoder: &mut Decoder,
     ) -> Result<Self, EvaluationError> {
         let mut set = PolicySet::new();
         let mut members = Vec::new();
@@ -145,8 +174,9 @@ impl Slice {
                 policy: Some(index),
                 message,
             };
-            let decoded =
-                codec::decode(&policy.body, &index.to_string()).map_err(|error| broken(error.0))?;
+            let decoded = decoder
+                .policy(&policy.body, &index.to_string())
+                .map_err(|error| broken(error.0))?;
             set.add(decoded)
                 .map_err(|error| broken(error.to_string()))?;
             members.push(index);

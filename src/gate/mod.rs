@@ -15,7 +15,8 @@ use std::time::Duration;
 use crate::config;
 use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
-use crate::engine::{self, Judgement};
+use crate::engine::pattern::Haystack;
+use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use event::{Body, Event, EventName};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
@@ -25,7 +26,7 @@ use requests::{Fault, Questions};
 /// The one gate of an installation.
 #[derive(Debug)]
 pub struct Gate {
-    policy: Result<Bundle, Refused>,
+    engine: Result<Engine, Refused>,
     here: Installation,
     environment: fn(&'static str) -> Option<String>,
     sink: Sink,
@@ -86,9 +87,9 @@ pub struct Trace {
 impl Gate {
     /// A gate that judges by a bundle, or, where there is none, refuses with the reason.
     #[must_use]
-    pub const fn new(policy: Result<Bundle, Refused>, here: Installation, sink: Sink) -> Self {
+    pub fn new(policy: Result<Bundle, Refused>, here: Installation, sink: Sink) -> Self {
         Self {
-            policy,
+            engine: policy.map(Engine::new),
             here,
             environment: variable,
             sink,
@@ -98,10 +99,13 @@ impl Gate {
     /// The limits that a door keeps.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        self.policy
-            .as_ref()
+        self.bundle()
             .map(|bundle| bundle.settings.limits.clone())
             .unwrap_or_default()
+    }
+
+    fn bundle(&self) -> Option<&Bundle> {
+        self.engine.as_ref().ok().map(Engine::bundle)
     }
 
     /// Judges an event, writes the record, and gives the answer.
@@ -203,8 +207,8 @@ impl Gate {
     }
 
     fn judge(&self, event: &Event) -> Judged {
-        let bundle = match &self.policy {
-            Ok(bundle) => bundle,
+        let engine = match &self.engine {
+            Ok(engine) => engine,
             Err(refused) => {
                 return Judged::fault(Decision::fault(
                     FaultClass::PolicyError,
@@ -213,7 +217,7 @@ impl Gate {
                 ));
             }
         };
-        let questions = match requests::questions(event, bundle, &self.here) {
+        let questions = match requests::questions(event, engine.bundle(), &self.here) {
             Ok(questions) => questions,
             Err(Fault { class, text }) => return Judged::fault(Decision::fault(class, text, "")),
         };
@@ -221,7 +225,7 @@ impl Gate {
             decision,
             would_decide,
             verdicts,
-        } = engine::decide(bundle, &questions.requests);
+        } = engine.decide(&questions.requests);
         Judged {
             decision,
             trace: Some(Trace {
@@ -248,7 +252,7 @@ impl Gate {
     }
 
     fn advice(&self, event: &Event) -> Result<Advice, config::ConfigError> {
-        let Ok(bundle) = &self.policy else {
+        let Some(bundle) = self.bundle() else {
             return Ok(Advice::default());
         };
         let effective = || config::effective(&bundle.settings, self.environment);
@@ -289,16 +293,8 @@ impl Gate {
         if self.sink == Sink::Null {
             return Ok(());
         }
-        let settings = self
-            .policy
-            .as_ref()
-            .ok()
-            .map(|bundle| &bundle.settings.audit);
-        let digest = self
-            .policy
-            .as_ref()
-            .ok()
-            .map(|bundle| bundle.digest.as_str());
+        let settings = self.bundle().map(|bundle| &bundle.settings.audit);
+        let digest = self.bundle().map(|bundle| bundle.digest.as_str());
         let workspace = told
             .questions
             .and_then(|questions| questions.root.as_deref());
@@ -365,7 +361,7 @@ fn classify(bundle: &Bundle, message: &str, recoverable: bool, most: u32) -> Opt
             && rule
                 .pattern
                 .as_ref()
-                .is_none_or(|pattern| pattern.matches(message) == Ok(true))
+                .is_none_or(|pattern| pattern.matches(&[Haystack::new(message)]) == Ok(true))
     })?;
     Some(ErrorAdvice {
         class: rule.class.clone(),

@@ -12,7 +12,7 @@ use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::{Operands, Places};
 use crate::engine::decision::FaultClass;
-use crate::engine::pattern::PatternScope;
+use crate::engine::pattern::{Haystack, PatternScope};
 use crate::engine::request::{
     Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, UrlFacts,
 };
@@ -161,10 +161,9 @@ impl Asker<'_> {
         Ok(requests)
     }
 
-    /// No more than can be judged, and one more, so that too many are seen to be too many.
     fn path_arguments(&self, args: &Value) -> Vec<String> {
         let mut found = tools::path_arguments(args, &self.bundle.settings.containment.data_keys);
-        found.truncate(REQUEST_LIMIT + 1);
+        found.truncate(COLLECTED);
         found
     }
 
@@ -206,7 +205,7 @@ impl Asker<'_> {
         if files.is_empty() {
             return Err(input("the patch names no file"));
         }
-        for (operation, path) in files.into_iter().take(REQUEST_LIMIT + 1) {
+        for (operation, path) in files.into_iter().take(COLLECTED) {
             let context = Context {
                 operation: operation.to_owned(),
                 ..context.clone()
@@ -222,7 +221,7 @@ impl Asker<'_> {
         for given in texts
             .into_iter()
             .filter(|text| text.contains("://"))
-            .take(REQUEST_LIMIT + 1)
+            .take(COLLECTED)
         {
             let facts = UrlFacts {
                 given: given.to_owned(),
@@ -243,7 +242,7 @@ impl Asker<'_> {
             &subcommand,
             &plain.arguments,
         );
-        for word in plain.arguments.iter().take(REQUEST_LIMIT + 1) {
+        for word in plain.arguments.iter().take(COLLECTED) {
             let word = shell::path_part(word);
             let action = match operands {
                 Operands::Write if !word.is_empty() => Action::Write,
@@ -306,29 +305,21 @@ impl Asker<'_> {
     }
 
     fn patterns(&self, args: &Value) -> Result<BTreeSet<String>, Fault> {
+        let patterns = &self.bundle.settings.patterns;
         let mut texts = Vec::new();
         tools::texts(args, &mut texts);
-        let line = if self
-            .bundle
-            .settings
-            .patterns
+        let texts: Vec<Haystack<'_>> = texts.into_iter().map(Haystack::new).collect();
+        let line = patterns
             .iter()
             .any(|pattern| pattern.scope == PatternScope::Json)
-        {
-            args.to_string()
-        } else {
-            String::new()
-        };
+            .then(|| args.to_string());
+        let line: Vec<Haystack<'_>> = line.as_deref().map(Haystack::new).into_iter().collect();
         let mut found = BTreeSet::new();
-        for pattern in &self.bundle.settings.patterns {
-            let matches = match pattern.scope {
-                PatternScope::Json => pattern.matches(&line),
-                PatternScope::Values => texts
-                    .iter()
-                    .map(|text| pattern.matches(text))
-                    .find(|matches| *matches != Ok(false))
-                    .unwrap_or(Ok(false)),
-            };
+        for pattern in patterns {
+            let matches = pattern.matches(match pattern.scope {
+                PatternScope::Json => &line,
+                PatternScope::Values => &texts,
+            });
             let matches = matches.map_err(|error| Fault {
                 class: FaultClass::EvaluationError,
                 text: format!("the pattern `{}` does not compile: {}", pattern.id, error.0),
@@ -349,6 +340,10 @@ impl Asker<'_> {
         }
     }
 }
+
+/// So many things of one event are looked at: far more than make it a question, so that what is
+/// denied does not hide behind them, and few enough to be looked at in time.
+const COLLECTED: usize = 8 * REQUEST_LIMIT;
 
 /// The keys that hosts use for a command line.
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"];

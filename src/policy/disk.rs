@@ -80,8 +80,9 @@ pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn read_at_most(file: &File, limit: u64) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = Vec::new();
+/// The bytes of a file that is said to have `size` of them: the room for them is made at once.
+fn read_at_most(file: &File, size: usize, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::with_capacity(size + 1);
     file.take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Refusal::Io(error.to_string()))?;
@@ -170,10 +171,11 @@ mod unix {
                 return Err(not_plain());
             }
             judge(&stat, trust)?;
-            if u64::try_from(stat.st_size).is_ok_and(|size| size > limit) {
+            let size = usize::try_from(stat.st_size).unwrap_or(0);
+            if size as u64 > limit {
                 return Err(Refusal::TooLarge);
             }
-            read_at_most(&file, limit)
+            read_at_most(&file, size, limit)
         }
     }
 
@@ -263,17 +265,20 @@ mod portable {
             limit: u64,
         ) -> Result<Vec<u8>, Refusal> {
             let path = self.path.join(name);
-            let plain = fs::symlink_metadata(&path)
-                .map_err(|error| Refusal::Io(error.to_string()))?
-                .is_file();
-            if !plain {
+            let metadata =
+                fs::symlink_metadata(&path).map_err(|error| Refusal::Io(error.to_string()))?;
+            if !metadata.is_file() {
                 return Err(Refusal::Unsafe(
                     "this is no plain file".to_owned(),
                     "put the file itself here".to_owned(),
                 ));
             }
+            let size = usize::try_from(metadata.len()).unwrap_or(0);
+            if metadata.len() > limit {
+                return Err(Refusal::TooLarge);
+            }
             let file = File::open(&path).map_err(|error| Refusal::Io(error.to_string()))?;
-            read_at_most(&file, limit)
+            read_at_most(&file, size, limit)
         }
     }
 }

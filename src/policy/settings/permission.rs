@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
-use crate::engine::pattern::{Pattern, PatternError, PatternScope};
+use crate::engine::pattern::{Haystack, Pattern, PatternError, PatternScope};
 use crate::policy::diagnostic::{Code, Problem, quote};
 use crate::policy::layer::Layer;
 
@@ -104,7 +104,7 @@ fn check_examples(
     reader: &mut Reader<'_>,
 ) {
     for example in examples {
-        if pattern.matches(example.get_ref()) == Ok(wanted) {
+        if pattern.matches(&[Haystack::new(example.get_ref())]) == Ok(wanted) {
             continue;
         }
         let text = if wanted {
