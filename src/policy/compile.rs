@@ -164,6 +164,13 @@ mod tests {
     use crate::policy::layer::{Base, Layer, embedded};
     use crate::policy::testing::PERMIT;
 
+    fn only<'a>(states: &'a [&'a Path]) -> Compiled<'a> {
+        Compiled {
+            states,
+            built_in: &[],
+        }
+    }
+
     fn bundle() -> Bundle {
         load_sources(&[embedded()]).unwrap()
     }
@@ -172,7 +179,7 @@ mod tests {
     fn what_is_written_is_read() {
         let state = tempfile::tempdir().unwrap();
         let bundle = bundle();
-        let path = write(state.path(), &bundle).unwrap();
+        let path = write(state.path(), &bundle, Readers::Owner).unwrap();
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
@@ -223,11 +230,11 @@ mod tests {
         ];
         for (what, spoil) in spoilers {
             let state = tempfile::tempdir().unwrap();
-            let path = write(state.path(), &bundle).unwrap();
+            let path = write(state.path(), &bundle, Readers::Owner).unwrap();
             spoil(&path);
             assert_eq!(read(state.path(), &bundle.digest), None, "{what}");
             assert_eq!(read(state.path(), &other), None, "{what}");
-            let opened = open_sources(&[embedded()], Some(state.path()));
+            let opened = open_sources(&[embedded()], only(&[state.path()]));
             assert_eq!(opened.unwrap(), bundle, "{what}");
         }
     }
@@ -238,7 +245,7 @@ mod tests {
         let mut bundle = bundle();
         for number in 0..KEPT + 3 {
             bundle.digest = format!("{number:064}");
-            write(state.path(), &bundle).unwrap();
+            write(state.path(), &bundle, Readers::Owner).unwrap();
         }
         assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), KEPT);
         assert!(read(state.path(), &bundle.digest).is_some());
@@ -256,10 +263,10 @@ mod tests {
                 base: Base::Configured(dir),
                 ..Locations::default()
             };
-            open(&locations, Some(home.path())).unwrap()
+            open(&locations, only(&[home.path()])).unwrap()
         };
         let first = open("one");
-        write(home.path(), &first).unwrap();
+        write(home.path(), &first, Readers::Owner).unwrap();
         let second = open("two");
         assert_eq!(first.digest, second.digest);
         assert!(second.policies[0].file.ends_with("/two/a.cedar"));
