@@ -93,7 +93,8 @@ fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

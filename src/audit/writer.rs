@@ -486,7 +486,8 @@ pub(super) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::Value;
