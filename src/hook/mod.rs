@@ -238,6 +238,7 @@ pub fn parse(
     let dialect = dialect.unwrap_or_else(|| Dialect::detect(&value));
     let said = value
         .get("hook_event_name")
+        .or_else(|| value.get("hookEventName"))
         .or_else(|| value.get("hookName"))
         .and_then(Value::as_str)
         .and_then(EventName::parse);

@@ -185,15 +185,17 @@ fn a_hook_that_is_told_to_end_denies() {
     let stage = Stage::new();
     stage.judge("view", &json!({"path": "a.txt"}));
     // Nothing comes on stdin, so it waits there.
-    let child = stage
+    let mut child = stage
         .hook("pre-tool-use", &[])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
+    let stdin = child.stdin.take();
     thread::sleep(std::time::Duration::from_millis(300));
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     let answer = super::program::Answer::of(&child.wait_with_output().unwrap());
+    drop(stdin);
     assert_eq!(answer.decision(), "deny");
     assert!(answer.reason().contains("told to end"), "{answer:?}");
 }

@@ -70,6 +70,8 @@ impl Dialect {
     pub fn detect(event: &Value) -> Self {
         if event.get("toolUse").is_some() {
             Self::Xpia { legacy_exit: false }
+        } else if event.get("hookEventName").is_some() {
+            Self::Vscode
         } else if event.get("hook_event_name").is_some() && event.get("sessionId").is_none() {
             Self::Claude
         } else {
@@ -83,7 +85,7 @@ impl Dialect {
     /// In words, if a field is missing, of the wrong type, or said twice with different values.
     pub fn parse(self, name: EventName, value: &Value) -> Result<Event, String> {
         let fields = Fields::of(value)?;
-        if let Some(said) = fields.text(&["hook_event_name", "hookName"])?
+        if let Some(said) = fields.text(&["hook_event_name", "hookEventName", "hookName"])?
             && EventName::parse(said) != Some(name)
         {
             return Err(format!(
