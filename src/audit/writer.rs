@@ -24,8 +24,11 @@ const TAIL: u64 = 8 << 10;
 /// The most bytes of notes about late answers that are read.
 const NOTE_BYTES: u64 = 64 << 10;
 
-/// So many notes about late answers are taken into the record at once.
-const NOTES: usize = 64;
+/// Where notes about late answers wait, below the state directory.
+const NOTES: &str = "audit/superseded";
+
+/// So many of them are taken into the record at once.
+const NOTES_AT_ONCE: usize = 64;
 
 /// The record of one installation.
 #[derive(Debug)]
@@ -121,14 +124,19 @@ impl Log {
         if let Some(torn) = end.torn.take() {
             pen.recover(&mut end, &torn)?;
         }
-        let notes = self.state.join("audit/superseded");
+        let notes = self.state.join(NOTES);
         if notes.symlink_metadata().is_ok() {
             pen.supersede(&mut end, &notes)?;
         }
         pen.write(&mut end, entry)?;
-        if sync || self.durability == Durability::Sync {
-            file.sync_data()
-                .map_err(|error| AuditError::io("sync", &path, &error))?;
+        // Whoever waits for the lock need not wait for the disk as well.
+        drop(lock);
+        if (sync || self.durability == Durability::Sync)
+            && let Err(error) = file.sync_data()
+        {
+            // The line stands in the file, but what it says is not what the host is told.
+            let _ = note_late(&self.state, entry.event, entry.latency_us);
+            return Err(AuditError::io("sync", &path, &error));
         }
         Ok(Position {
             seq: end.seq,
@@ -199,16 +207,8 @@ impl Log {
         let mut file = File::open(&earlier).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let end = end_of(&mut file, length).map_err(failed)?;
-        // A torn line of an earlier day stays as it is, and the chain goes over its bytes.
-        let prev = end
-            .torn
-            .as_ref()
-            .map_or(end.prev, |torn| HEXLOWER.encode(&Sha256::digest(torn)));
-        Ok(End {
-            seq: end.seq,
-            prev,
-            torn: None,
-        })
+        // A torn line of an earlier day stays as it is; the chain goes on from the last whole one.
+        Ok(End { torn: None, ..end })
     }
 }
 
@@ -217,7 +217,7 @@ impl Log {
 /// # Errors
 /// If the note cannot be written; there is then nobody left to tell.
 pub fn note_late(state: &Path, event: &str, latency_us: u64) -> Result<(), AuditError> {
-    let path = state.join("audit/superseded");
+    let path = state.join(NOTES);
     let late = Late {
         pid: std::process::id(),
         event: event.to_owned(),
@@ -274,25 +274,30 @@ impl Pen<'_> {
     fn recover(&mut self, end: &mut End, torn: &[u8]) -> Result<(), AuditError> {
         self.put(b"\n")?;
         let digest = HEXLOWER.encode(&Sha256::digest(torn));
-        end.prev.clone_from(&digest);
+        // Chained to the last whole line: chained to the torn bytes, nothing would cover that one.
         let detail = json!({"bytes": torn.len(), "sha256": digest});
         self.write(end, &notice(Kind::Recovered, "recovered", detail))
     }
 
     /// Takes the notes about late answers into the record.
     fn supersede(&mut self, end: &mut End, notes: &Path) -> Result<(), AuditError> {
+        // Taken away first: a note that comes now starts a file of its own.
+        let taken = notes.with_extension("taken");
+        if fs::rename(notes, &taken).is_err() {
+            return Ok(());
+        }
         let mut text = String::new();
         let read = private(OpenOptions::new().read(true))
-            .open(notes)
+            .open(&taken)
             .and_then(|file| file.take(NOTE_BYTES).read_to_string(&mut text));
         if read.is_ok() {
-            for late in text.lines().take(NOTES) {
+            for late in text.lines().take(NOTES_AT_ONCE) {
                 if let Ok(late) = serde_json::from_str::<Late>(late) {
                     self.write(end, &notice(Kind::Superseded, "superseded", json!(late)))?;
                 }
             }
         }
-        let _ = fs::remove_file(notes);
+        let _ = fs::remove_file(taken);
         Ok(())
     }
 }
@@ -356,17 +361,12 @@ fn end_of(file: &mut File, length: u64) -> std::io::Result<End> {
             .chain(lines)
             .find_map(|line| serde_json::from_slice::<Numbered>(line).ok())
             .map_or(0, |line| line.seq);
-        let hashed = if torn.is_empty() || whole > 0 {
-            last
-        } else {
-            torn
-        };
         return Ok(End {
             seq,
-            prev: if hashed.is_empty() {
+            prev: if last.is_empty() {
                 GENESIS.to_owned()
             } else {
-                HEXLOWER.encode(&Sha256::digest(hashed))
+                HEXLOWER.encode(&Sha256::digest(last))
             },
             torn: (!torn.is_empty()).then(|| torn.to_vec()),
         });
@@ -522,8 +522,8 @@ mod tests {
                 seq += 1;
                 assert_eq!(value["prev"], prev.as_str(), "{line}");
                 assert_eq!(value["seq"], seq, "{line}");
+                prev = HEXLOWER.encode(&Sha256::digest(line.as_bytes()));
             }
-            prev = HEXLOWER.encode(&Sha256::digest(line.as_bytes()));
         }
     }
 

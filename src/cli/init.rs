@@ -52,6 +52,9 @@ pub(crate) fn run(
 /// Whose hooks are meant; the caller's own without a flag.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScopeFlags {
+    /// For the caller alone, which is what is meant without a flag
+    #[arg(long, conflicts_with_all = ["machine", "repo"])]
+    user: bool,
     /// For everybody on this machine, beside managed settings that shut out foreign hooks
     #[arg(long, conflicts_with = "repo")]
     machine: bool,
@@ -63,10 +66,10 @@ pub(crate) struct ScopeFlags {
 impl ScopeFlags {
     /// The scope that the flags name.
     pub(crate) const fn scope(&self) -> Scope {
-        match (self.machine, self.repo) {
-            (true, _) => Scope::Machine,
-            (false, true) => Scope::Repo,
-            (false, false) => Scope::User,
+        match (self.user, self.machine, self.repo) {
+            (false, true, _) => Scope::Machine,
+            (false, false, true) => Scope::Repo,
+            (true, ..) | (false, false, false) => Scope::User,
         }
     }
 }

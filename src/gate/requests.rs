@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::event::{Body, Event, EventName, ToolCall};
 use super::place::Installation;
+use crate::engine::REQUEST_LIMIT;
 use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::{Operands, Places};
@@ -144,8 +145,8 @@ impl Asker<'_> {
         let mut requests =
             vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];
         match (tool.action, tool.facts.name.as_str()) {
-            (Action::Shell, "bash") => self.command(call, &context, &mut requests)?,
-            (Action::Shell, _) => self.unread_command(call, &context, &mut requests)?,
+            (Action::Shell, "bash") => self.command(call, &context, &mut requests),
+            (Action::Shell, _) => self.unread_command(call, &context, &mut requests),
             (_, "apply_patch") => self.patch(call, &context, &mut requests)?,
             (Action::Url, _) => self.addresses(call, &context, &mut requests),
             (Action::Read | Action::Write, _) => self.paths(&tool, call, &context, &mut requests),
@@ -160,8 +161,11 @@ impl Asker<'_> {
         Ok(requests)
     }
 
+    /// No more than can be judged, and one more, so that too many are seen to be too many.
     fn path_arguments(&self, args: &Value) -> Vec<String> {
-        tools::path_arguments(args, &self.bundle.settings.containment.data_keys)
+        let mut found = tools::path_arguments(args, &self.bundle.settings.containment.data_keys);
+        found.truncate(REQUEST_LIMIT + 1);
+        found
     }
 
     fn paths(&self, tool: &Tool, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
@@ -202,7 +206,7 @@ impl Asker<'_> {
         if files.is_empty() {
             return Err(input("the patch names no file"));
         }
-        for (operation, path) in files {
+        for (operation, path) in files.into_iter().take(REQUEST_LIMIT + 1) {
             let context = Context {
                 operation: operation.to_owned(),
                 ..context.clone()
@@ -215,7 +219,11 @@ impl Asker<'_> {
     fn addresses(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
         let mut texts = Vec::new();
         tools::texts(&call.args, &mut texts);
-        for given in texts.into_iter().filter(|text| text.contains("://")) {
+        for given in texts
+            .into_iter()
+            .filter(|text| text.contains("://"))
+            .take(REQUEST_LIMIT + 1)
+        {
             let facts = UrlFacts {
                 given: given.to_owned(),
             };
@@ -228,9 +236,10 @@ impl Asker<'_> {
         call: &ToolCall,
         context: &Context,
         requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
-        let line = command_line(call)?;
-        let Some(plain) = Plain::parse(line) else {
+    ) {
+        let Some((line, plain)) =
+            command_line(call).and_then(|line| Some((line, Plain::parse(line)?)))
+        else {
             return self.unread_command(call, context, requests);
         };
         let subcommand = plain.subcommand().to_owned();
@@ -239,7 +248,7 @@ impl Asker<'_> {
             &subcommand,
             &plain.arguments,
         );
-        for word in &plain.arguments {
+        for word in plain.arguments.iter().take(REQUEST_LIMIT + 1) {
             let word = shell::path_part(word);
             let action = match operands {
                 Operands::Write if !word.is_empty() => Action::Write,
@@ -269,22 +278,21 @@ impl Asker<'_> {
             labels,
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
-        Ok(())
     }
 
-    /// A command line that is not understood: its text is the only fact.
+    /// A command line that is not understood, or that stands where nobody expects it: its text is
+    /// the only fact.
     fn unread_command(
         &self,
         call: &ToolCall,
         context: &Context,
         requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
+    ) {
         let facts = CommandFacts {
-            text: command_line(call)?.to_owned(),
+            text: command_line(call).map_or_else(|| call.args.to_string(), str::to_owned),
             ..CommandFacts::default()
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
-        Ok(())
     }
 
     fn path(&self, action: Action, given: &str, context: &Context) -> Request {
@@ -347,12 +355,10 @@ impl Asker<'_> {
 /// The keys that hosts use for a command line.
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"];
 
-fn command_line(call: &ToolCall) -> Result<&str, Fault> {
+fn command_line(call: &ToolCall) -> Option<&str> {
     COMMAND_KEYS
         .iter()
         .find_map(|key| call.args.get(key)?.as_str())
-        .filter(|line| !line.trim().is_empty())
-        .ok_or_else(|| input(&format!("`{}` comes without a command", call.name)))
 }
 
 /// The folder that a glob starts from, where it leaves the working directory.

@@ -10,7 +10,7 @@ use super::diagnostic::Problem;
 use super::disk::{self, Directory, Trust};
 use super::layer::{self, Locations};
 use super::load::load_sources;
-use super::source::{FORMAT, Source, digest};
+use super::source::{Source, digest};
 use crate::engine::bundle::Bundle;
 
 /// The directory of the compiled bundles, below the state or system directory.
@@ -22,8 +22,11 @@ const KEPT: usize = 8;
 /// The largest compiled bundle, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// What a compiled bundle starts with: a name, and the version of the form itself.
+/// What a compiled bundle starts with.
 const MAGIC: &[u8; 8] = b"cbbundle";
+
+/// The version of the form. Every change to `Bundle` or to the codec raises it.
+const FORM: u32 = 1;
 
 const ENDING: &str = ".bundle";
 
@@ -56,7 +59,7 @@ pub fn open_sources(sources: &[Source], state: Option<&Path>) -> Result<Bundle, 
 /// If the directory or the file cannot be written.
 pub fn write(state: &Path, bundle: &Bundle) -> io::Result<PathBuf> {
     let dir = state.join(DIR);
-    disk::create_private_dir(&dir)?;
+    disk::create_dir(&dir, 0o700)?;
     let path = dir.join(format!("{}{ENDING}", bundle.digest));
     disk::replace(&path, &encode(bundle)?, 0o600)?;
     prune(&dir, &path)?;
@@ -74,14 +77,14 @@ pub fn read(state: &Path, digest: &str) -> Option<Bundle> {
 
 fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(FORM.to_le_bytes());
     bytes.extend(bundle.digest.as_bytes());
     postcard::to_extend(bundle, bytes).map_err(io::Error::other)
 }
 
 fn decode(bytes: &[u8], digest: &str) -> Option<Bundle> {
     let rest = bytes.strip_prefix(MAGIC)?;
-    let rest = rest.strip_prefix(&FORMAT.to_le_bytes())?;
+    let rest = rest.strip_prefix(&FORM.to_le_bytes())?;
     let rest = rest.strip_prefix(digest.as_bytes())?;
     let (bundle, rest): (Bundle, _) = postcard::take_from_bytes(rest).ok()?;
     (rest.is_empty() && bundle.digest == digest).then_some(bundle)
@@ -117,4 +120,116 @@ fn prune(dir: &Path, newest: &Path) -> io::Result<()> {
         std::fs::remove_file(path)?;
     }
     Ok(())
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::policy::layer::{Base, Layer, embedded};
+    use crate::policy::testing::PERMIT;
+
+    fn bundle() -> Bundle {
+        load_sources(&[embedded()]).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let state = tempfile::tempdir().unwrap();
+        let bundle = bundle();
+        let path = write(state.path(), &bundle).unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(read(state.path(), &bundle.digest), Some(bundle));
+        assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn anything_off_is_as_good_as_nothing() {
+        let bundle = bundle();
+        let other = "0".repeat(64);
+        type Spoil<'a> = &'a dyn Fn(&Path);
+        let spoilers: [(&str, Spoil<'_>); 9] = [
+            ("another digest", &|path| {
+                fs::rename(path, path.with_file_name(format!("{other}{ENDING}"))).unwrap();
+            }),
+            ("group may write", &|path| {
+                fs::set_permissions(path, Permissions::from_mode(0o620)).unwrap();
+            }),
+            ("a link", &|path| {
+                fs::rename(path, path.with_extension("real")).unwrap();
+                symlink(path.with_extension("real"), path).unwrap();
+            }),
+            ("a pipe", &|path| {
+                fs::remove_file(path).unwrap();
+                nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).unwrap();
+            }),
+            ("too short", &|path| {
+                let bytes = fs::read(path).unwrap();
+                fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
+            }),
+            ("too long", &|path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes.push(0);
+                fs::write(path, bytes).unwrap();
+            }),
+            ("empty", &|path| fs::write(path, "").unwrap()),
+            ("another format", &|path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes[MAGIC.len()] += 1;
+                fs::write(path, bytes).unwrap();
+            }),
+            ("a directory that others may write", &|path| {
+                let dir = path.parent().unwrap();
+                fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+            }),
+        ];
+        for (what, spoil) in spoilers {
+            let state = tempfile::tempdir().unwrap();
+            let path = write(state.path(), &bundle).unwrap();
+            spoil(&path);
+            assert_eq!(read(state.path(), &bundle.digest), None, "{what}");
+            assert_eq!(read(state.path(), &other), None, "{what}");
+            let opened = open_sources(&[embedded()], Some(state.path()));
+            assert_eq!(opened.unwrap(), bundle, "{what}");
+        }
+    }
+
+    #[test]
+    fn only_some_are_kept() {
+        let state = tempfile::tempdir().unwrap();
+        let mut bundle = bundle();
+        for number in 0..KEPT + 3 {
+            bundle.digest = format!("{number:064}");
+            write(state.path(), &bundle).unwrap();
+        }
+        assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), KEPT);
+        assert!(read(state.path(), &bundle.digest).is_some());
+    }
+
+    #[test]
+    fn what_was_compiled_names_the_files_where_they_are() {
+        let home = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let dir = home.path().join(name);
+            let files = [("a.cedar".to_owned(), PERMIT.to_owned())].into();
+            let none = Default::default();
+            crate::policy::edit::publish(Layer::User, &dir, &none, &files).unwrap();
+            let locations = Locations {
+                base: Base::Configured(dir),
+                ..Locations::default()
+            };
+            open(&locations, Some(home.path())).unwrap()
+        };
+        let first = open("one");
+        write(home.path(), &first).unwrap();
+        let second = open("two");
+        assert_eq!(first.digest, second.digest);
+        assert!(second.policies[0].file.ends_with("/two/a.cedar"));
+    }
 }

@@ -35,13 +35,28 @@ pub(super) fn printable(name: &str) -> String {
     super::diagnostic::quote(name)
 }
 
-/// Makes a directory that only its owner can enter, and what is above it.
-pub(super) fn create_private_dir(dir: &Path) -> io::Result<()> {
+/// Makes a directory and what is above it, where they are not there yet.
+pub(super) fn create_dir(dir: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
     builder.create(dir)
+}
+
+/// The permission bits of a file.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    return std::fs::symlink_metadata(path)
+        .ok()
+        .map(|meta| std::os::unix::fs::MetadataExt::mode(&meta) & 0o7777);
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// Replaces a file in one step: nobody ever sees half of it, also after a power cut.

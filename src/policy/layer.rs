@@ -125,6 +125,20 @@ pub(super) fn read_with_warnings(locations: &Locations) -> (Vec<Source>, Vec<Pro
     (sources, problems)
 }
 
+/// The directory of a layer, if it has one.
+#[must_use]
+pub fn dir(locations: &Locations, layer: Layer) -> Option<&Path> {
+    match layer {
+        Layer::Organisation => locations.organisation.as_deref(),
+        Layer::User => match &locations.base {
+            Base::Configured(path) => Some(path),
+            Base::Default(path) => path.as_deref(),
+        },
+        Layer::Workspace => locations.workspace.as_deref(),
+        Layer::Embedded => None,
+    }
+}
+
 /// The policies that this program carries.
 #[must_use]
 pub fn embedded() -> Source {
@@ -144,4 +158,85 @@ fn gone(path: &Path) -> Problem {
     )
     .of(&SourceFile::unread(Layer::User, path))
     .help("bring it back, or run `copilot-bridge init` again")
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::policy::testing::PERMIT;
+
+    struct Home(tempfile::TempDir);
+
+    impl Home {
+        fn new(dirs: &[&str]) -> Self {
+            let home = Self(tempfile::tempdir().unwrap());
+            for name in dirs {
+                let none = Default::default();
+                let files = [("a.cedar".to_owned(), PERMIT.to_owned())].into();
+                crate::policy::edit::publish(Layer::User, &home.dir(name), &none, &files).unwrap();
+            }
+            home
+        }
+
+        fn dir(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn layers(&self, base: Base) -> Result<Vec<Layer>, Vec<&'static str>> {
+            let locations = Locations {
+                organisation: Some(self.dir("org")),
+                base,
+                workspace: Some(self.dir("ws")),
+            };
+            match read(&locations) {
+                Ok(sources) => Ok(sources.iter().map(|source| source.layer).collect()),
+                Err(problems) => Err(problems.iter().map(|p| p.code.name()).collect()),
+            }
+        }
+    }
+
+    #[test]
+    fn the_highest_layer_is_the_base() {
+        for (dirs, layers) in [
+            (&[][..], &[Layer::Embedded][..]),
+            (&["ws"], &[Layer::Embedded, Layer::Workspace]),
+            (&["user"], &[Layer::User]),
+            (&["org", "ws"], &[Layer::Organisation, Layer::Workspace]),
+            (
+                &["org", "user", "ws"],
+                &[Layer::Organisation, Layer::User, Layer::Workspace],
+            ),
+        ] {
+            let home = Home::new(dirs);
+            let base = Base::Default(Some(home.dir("user")));
+            assert_eq!(home.layers(base).unwrap(), layers, "{dirs:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_configured_has_to_be_there() {
+        let home = Home::new(&["ws"]);
+        let gone = Base::Configured(home.dir("user"));
+        assert_eq!(home.layers(gone.clone()).unwrap_err(), ["missing-policies"]);
+        fs::write(home.dir("user"), "").unwrap();
+        assert_eq!(home.layers(gone).unwrap_err(), ["unsafe-file"]);
+    }
+
+    #[test]
+    fn a_broken_or_empty_directory_is_not_replaced_by_the_embedded_policies() {
+        let home = Home::new(&[]);
+        fs::create_dir(home.dir("org")).unwrap();
+        let locations = Locations {
+            organisation: Some(home.dir("org")),
+            ..Locations::default()
+        };
+        let problems = crate::policy::load(&locations).unwrap_err();
+        assert_eq!(problems[0].code, Code::MissingPolicies);
+        fs::write(home.dir("org/lim.toml"), "").unwrap();
+        let problems = crate::policy::load(&locations).unwrap_err();
+        assert_eq!(problems[0].code, Code::UnknownFile);
+    }
 }

@@ -6,10 +6,14 @@ pub mod cedar;
 pub mod compile;
 pub mod diagnostic;
 mod disk;
+pub mod edit;
+pub mod import;
 pub mod layer;
 mod load;
 pub mod settings;
 pub mod source;
+#[cfg(test)]
+mod testing;
 
 pub use compile::{open, open_sources};
 pub use diagnostic::{Code, Problem, Severity};

@@ -10,6 +10,7 @@ use super::disk::{self, Directory, Refusal, Trust};
 use super::layer::Layer;
 
 /// The version of the policy language: file names, keys, annotations, and the schema behind them.
+/// It is what `format = …` in the TOML files says.
 pub const FORMAT: u32 = 1;
 
 /// The largest file, in bytes.
@@ -110,7 +111,7 @@ impl SourceFile {
     fn new(layer: Layer, dir: &str, name: String, text: String) -> Self {
         Self {
             layer,
-            path: format!("{dir}/{name}"),
+            path: format!("{dir}/{name}").replace(char::is_control, "\u{fffd}"),
             name,
             text,
         }
@@ -160,13 +161,23 @@ pub(super) fn read_directory(
     path: &Path,
     problems: &mut Vec<Problem>,
 ) -> Option<Source> {
-    let dir = path.display().to_string();
     // A workspace's policies can only tighten, so it does not matter who else could write them.
     let trust = if layer == Layer::Workspace {
         Trust::Anyone
     } else {
         Trust::OwnerOnly
     };
+    read_trusting(layer, path, trust, problems)
+}
+
+/// The same, for a directory whose owner and mode say something else than its layer's.
+pub(super) fn read_trusting(
+    layer: Layer,
+    path: &Path,
+    trust: Trust,
+    problems: &mut Vec<Problem>,
+) -> Option<Source> {
+    let dir = path.display().to_string();
     let mut reader = Reader {
         layer,
         path,
@@ -321,7 +332,7 @@ fn classify(name: &str) -> Kind {
         return Kind::Odd(
             Problem::error(
                 Code::UnknownFile,
-                format!("`{}` is no policy file of any name", disk::printable(name)),
+                format!("no policy file has the name `{}`", disk::printable(name)),
             )
             .help(help),
         );
@@ -334,3 +345,7 @@ fn classify(name: &str) -> Kind {
     }
     Kind::Unknown
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,9 @@ use super::program::{Stage, run, send};
 #[test]
 fn explain_says_which_policies_held_and_why_others_did_not() {
     let stage = Stage::new();
-    let event = stage.call("bash", &json!({"command": "git push"})).to_string();
+    let event = stage
+        .call("bash", &json!({"command": "git push"}))
+        .to_string();
     let answer = send(stage.command(&["explain"]), event.as_bytes());
     assert_eq!(answer.code, 0, "{answer:?}");
     for part in [
@@ -24,8 +26,13 @@ fn explain_says_which_policies_held_and_why_others_did_not() {
 #[test]
 fn explain_as_json_is_one_document() {
     let stage = Stage::new();
-    let event = stage.call("view", &json!({"path": "../outside/secret.txt"})).to_string();
-    let answer = send(stage.command(&["explain", "--format", "json"]), event.as_bytes());
+    let event = stage
+        .call("view", &json!({"path": "../outside/secret.txt"}))
+        .to_string();
+    let answer = send(
+        stage.command(&["explain", "--format", "json"]),
+        event.as_bytes(),
+    );
     assert_eq!(answer.code, 2);
     let value = answer.json();
     assert_eq!(value["version"], 1);
@@ -33,8 +40,16 @@ fn explain_as_json_is_one_document() {
     assert_eq!(value["answer"]["exit"], 2);
     assert_eq!(value["requests"][1]["request"]["resource"]["inside"], false);
     let policies = value["requests"][1]["policies"].as_array().unwrap();
-    assert!(policies.iter().any(|policy| policy["id"] == "default:outside-read" && policy["held"] == true));
-    assert!(policies.iter().any(|policy| policy["because"] == "when: resource.inside"));
+    assert!(
+        policies
+            .iter()
+            .any(|policy| policy["id"] == "default:outside-read" && policy["held"] == true)
+    );
+    assert!(
+        policies
+            .iter()
+            .any(|policy| policy["because"] == "when: resource.inside")
+    );
 }
 
 #[test]
@@ -77,7 +92,10 @@ fn config_show_names_the_origin_of_each_value() {
         run(command)
     };
     let value: Value = show(None).json();
-    assert_eq!(value["session.max_retries"], json!({"value": 3, "origin": "bridge.toml (default)"}));
+    assert_eq!(
+        value["session.max_retries"],
+        json!({"value": 3, "origin": "bridge.toml (default)"})
+    );
     let value: Value = show(Some(("COPILOT_MAX_RETRIES", "5.7"))).json();
     assert_eq!(
         value["session.max_retries"],
@@ -85,14 +103,20 @@ fn config_show_names_the_origin_of_each_value() {
     );
     let wrong = show(Some(("COPILOT_LOG_LEVEL", "loud")));
     assert_eq!(wrong.code, 1);
-    assert!(wrong.errors.contains("`COPILOT_LOG_LEVEL` is `loud`"), "{wrong:?}");
+    assert!(
+        wrong.errors.contains("`COPILOT_LOG_LEVEL` is `loud`"),
+        "{wrong:?}"
+    );
 }
 
 #[test]
 fn a_wrong_command_line_is_usage() {
     let stage = Stage::new();
     assert_eq!(run(stage.command(&["frobnicate"])).code, 64);
-    assert_eq!(run(stage.command(&["policy", "check", "--format", "xml"])).code, 64);
+    assert_eq!(
+        run(stage.command(&["policy", "check", "--format", "xml"])).code,
+        64
+    );
     assert_eq!(run(stage.command(&["--help"])).code, 0);
     assert_eq!(run(stage.command(&["--version"])).code, 0);
 }

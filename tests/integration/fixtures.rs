@@ -36,7 +36,13 @@ fn every_capture_is_understood() {
     let mut wrong = Vec::new();
     for case in cases {
         let event = case.parent().unwrap();
-        let dialect = event.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let dialect = event
+            .parent()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap();
         let event = event.file_name().unwrap().to_str().unwrap();
         let stage = Stage::new();
         let input = fs::read_to_string(&case)
@@ -63,9 +69,13 @@ fn every_capture_is_understood() {
             continue;
         }
         let expected: Value =
-            serde_json::from_str(&fs::read_to_string(&out).unwrap_or_else(|_| "null".to_owned())).unwrap();
+            serde_json::from_str(&fs::read_to_string(&out).unwrap_or_else(|_| "null".to_owned()))
+                .unwrap();
         if got != expected {
-            wrong.push(format!("{}\n  expected {expected}\n  got      {got}", case.display()));
+            wrong.push(format!(
+                "{}\n  expected {expected}\n  got      {got}",
+                case.display()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

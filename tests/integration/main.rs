@@ -4,6 +4,7 @@ mod explain;
 mod fixtures;
 mod hook;
 mod policies;
+mod policy_import;
 mod program;
 mod record;
 mod requirements;

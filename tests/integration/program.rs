@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 pub(crate) fn binary() -> PathBuf {
     std::env::var_os("COPILOT_BRIDGE_BIN")
         .filter(|path| !path.is_empty())
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_copilot-bridge")), PathBuf::from)
+        .map_or_else(
+            || PathBuf::from(env!("CARGO_BIN_EXE_copilot-bridge")),
+            PathBuf::from,
+        )
 }
 
 /// A workspace with a few files, a state directory, and the program to run there.
@@ -147,8 +150,8 @@ impl Answer {
 
     /// The one JSON object on stdout.
     pub(crate) fn json(&self) -> Value {
-        let value: Value = serde_json::from_str(&self.text)
-            .unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        let value: Value =
+            serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"));
         assert!(value.is_object(), "{self:?}");
         value
     }

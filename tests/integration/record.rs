@@ -10,10 +10,40 @@ use super::program::{Stage, send};
 
 /// Every key of a line, in its order.
 const KEYS: [&str; 34] = [
-    "v", "seq", "ts", "mono", "boot", "kind", "host", "uid", "pid", "event", "dialect", "session",
-    "call", "agent", "parent", "depth", "entity", "cwd", "tool", "args_hmac", "args_redacted",
-    "requests", "decision", "reasons", "would_decide", "obligations", "redactions",
-    "policy_digest", "engine_version", "latency_us", "error_class", "trace", "detail", "prev",
+    "v",
+    "seq",
+    "ts",
+    "mono",
+    "boot",
+    "kind",
+    "host",
+    "uid",
+    "pid",
+    "event",
+    "dialect",
+    "session",
+    "call",
+    "agent",
+    "parent",
+    "depth",
+    "entity",
+    "cwd",
+    "tool",
+    "args_hmac",
+    "args_redacted",
+    "requests",
+    "decision",
+    "reasons",
+    "would_decide",
+    "obligations",
+    "redactions",
+    "policy_digest",
+    "engine_version",
+    "latency_us",
+    "error_class",
+    "trace",
+    "detail",
+    "prev",
 ];
 
 #[test]
@@ -25,7 +55,12 @@ fn the_record_has_every_key() {
     let record = stage.record();
     assert_eq!(record.len(), 3);
     for line in &record {
-        let keys: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+        let keys: Vec<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert_eq!(keys, KEYS);
     }
     assert_eq!(record[0]["decision"], "allow");
@@ -38,10 +73,20 @@ fn the_record_has_every_key() {
 fn arguments_are_recorded_as_hmac_and_length_only() {
     let stage = Stage::new();
     let secret = format!("hunter{}", 2);
-    stage.judge("bash", &json!({"command": format!("curl -u me:{secret} https://example.com")}));
+    stage.judge(
+        "bash",
+        &json!({"command": format!("curl -u me:{secret} https://example.com")}),
+    );
     stage.judge("create", &json!({"path": "x", "file_text": secret}));
-    stage.judge("web_fetch", &json!({"url": format!("https://example.com/?t={secret}")}));
-    let text = stage.record().iter().map(Value::to_string).collect::<String>();
+    stage.judge(
+        "web_fetch",
+        &json!({"url": format!("https://example.com/?t={secret}")}),
+    );
+    let text = stage
+        .record()
+        .iter()
+        .map(Value::to_string)
+        .collect::<String>();
     assert!(!text.contains(&secret));
     assert_eq!(text.matches("\"args_hmac\":{\"hmac\":").count(), 3);
 }
@@ -63,7 +108,11 @@ fn parallel_hooks_make_one_whole_chain() {
         }
     });
     assert_chain(&stage);
-    let events = stage.record().iter().filter(|line| line["kind"] == "tool_use").count();
+    let events = stage
+        .record()
+        .iter()
+        .filter(|line| line["kind"] == "tool_use")
+        .count();
     assert!(events > 0 && events <= WORKERS * EACH);
 }
 
@@ -99,7 +148,10 @@ fn a_record_that_cannot_be_written_denies() {
     let answer = stage.judge("view", &json!({"path": "a.txt"}));
     assert_eq!(answer.decision(), "deny");
     assert!(answer.reason().contains("audit_unavailable"), "{answer:?}");
-    assert!(answer.reason().contains("others than its owner"), "{answer:?}");
+    assert!(
+        answer.reason().contains("others than its owner"),
+        "{answer:?}"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -107,7 +159,10 @@ fn a_record_that_cannot_be_written_denies() {
 fn a_lock_that_is_held_is_denied_in_time_and_told_later() {
     let stage = Stage::new();
     stage.judge("view", &json!({"path": "a.txt"}));
-    let lock = std::fs::OpenOptions::new().read(true).open(stage.state().join("audit/lock")).unwrap();
+    let lock = std::fs::OpenOptions::new()
+        .read(true)
+        .open(stage.state().join("audit/lock"))
+        .unwrap();
     lock.lock().unwrap();
     let started = std::time::Instant::now();
     let answer = stage.judge("view", &json!({"path": "a.txt"}));

@@ -257,9 +257,14 @@ fn validate(
     problems: &mut Vec<Problem>,
 ) {
     let result = validator.validate(set, ValidationMode::Strict);
+    let mut errors: Vec<Problem> = result
+        .validation_errors()
+        .map(|error| from_cedar(Code::Validation, error, file))
+        .collect();
+    // Cedar's own order differs from run to run.
+    errors.sort_by(|a, b| a.message.cmp(&b.message));
     let mut found: Vec<Problem> = Vec::new();
-    for error in result.validation_errors() {
-        let problem = from_cedar(Code::Validation, error, file);
+    for problem in errors {
         // Cedar repeats itself for every type of resource. Its hints then contradict each other.
         match found.iter_mut().find(|known| known.span == problem.span) {
             Some(known) if known.help != problem.help => known.help = None,
@@ -296,12 +301,19 @@ fn from_cedar(code: Code, error: &dyn Diagnostic, file: &Arc<SourceFile>) -> Pro
     }
 }
 
-/// Cedar's sentence without ``for policy `policy0`, ``: the place says it better.
-fn without_policy(sentence: &str) -> &str {
-    sentence
+/// Cedar's sentence without what the place says better: the policy, and one action of many.
+fn without_policy(sentence: &str) -> String {
+    let sentence = sentence
         .strip_prefix("for policy `")
         .and_then(|rest| rest.split_once("`, "))
-        .map_or(sentence, |(_, rest)| rest)
+        .map_or(sentence, |(_, rest)| rest);
+    match sentence.split_once(" in context for ") {
+        Some((start, rest)) => match rest.split_once(' ') {
+            Some((_, end)) => format!("{start} in the context {end}"),
+            None => sentence.to_owned(),
+        },
+        None => sentence.to_owned(),
+    }
 }
 
 /// Warnings about labels and patterns that no file gives a meaning.
@@ -362,3 +374,6 @@ fn literal(file: &SourceFile, behind: &Range<usize>, name: &str) -> Range<usize>
             |at| behind.end + at..behind.end + at + name.len() + 2,
         )
 }
+
+#[cfg(test)]
+mod tests;

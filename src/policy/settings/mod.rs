@@ -91,3 +91,6 @@ fn check_format(root: Table<'_>, reader: &mut Reader<'_>) -> bool {
     }
     known
 }
+
+#[cfg(test)]
+mod tests;

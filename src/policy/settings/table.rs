@@ -195,7 +195,7 @@ impl<'t> Table<'t> {
         match number {
             Some(number) if f64::is_finite(number) => Some(Spanned::new(value.span(), number)),
             _ => {
-                wrong_type(value, "a number", reader);
+                wrong_type(value, "a number that is finite", reader);
                 None
             }
         }
