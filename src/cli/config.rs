@@ -44,7 +44,7 @@ enum Format {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let Verb::Show(args) = &args.verb;
     let cwd = std::env::current_dir().ok();
-    let bundle = match policy::open(&args.place, cwd.as_deref()) {
+    let bundle = match args.place.policies(cwd.as_deref()) {
         Ok(bundle) => bundle,
         Err(problems) => {
             policy::show_problems(&problems, out)?;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         .and_then(|name| Dialect::from_name(name, false));
     let (event, dialect) = hook::parse(&bytes, name, dialect)?;
     let cwd = event.cwd.as_deref().map(std::path::Path::new);
-    let bundle = match policy::open(&args.place, cwd) {
+    let bundle = match args.place.policies(cwd) {
         Ok(bundle) => bundle,
         Err(problems) => {
             policy::show_problems(&problems, out)?;

@@ -71,7 +71,8 @@ fn open(place: &Place, event: Option<&Value>) -> Gate {
         .ok()
         .and_then(|depth| depth.parse().ok())
         .unwrap_or(0);
-    let bundle = policy::open(&place.locations(cwd.as_deref()), Some(&here.state))
+    let bundle = place
+        .policies(cwd.as_deref())
         .map_err(|problems| refused(place, &problems));
     Gate::new(bundle, here, Sink::State)
 }

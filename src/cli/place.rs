@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::engine::bundle::Bundle;
 use crate::gate::place::Installation;
-use crate::policy::{Base, Locations};
+use crate::policy::compile::Compiled;
+use crate::policy::{self, Base, Locations, Problem};
 
 /// Where policies and state are, unless the default places are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -16,6 +18,12 @@ pub(crate) struct Place {
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
+
+/// The compiled default policies.
+const BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/default.bundle"));
+
+/// Where a machine install keeps its compiled policies.
+pub(crate) const MACHINE_STATE: &str = "/var/lib/copilot-bridge";
 
 /// The organisation's policies.
 pub(crate) const ORGANISATION: &str = "/etc/copilot-bridge/policies";
@@ -47,6 +55,15 @@ impl Place {
             depth: 0,
             home,
         }
+    }
+
+    /// The policies that are in force for an agent that works in `cwd`.
+    pub(crate) fn policies(&self, cwd: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+        let compiled = Compiled {
+            states: &[&self.state(), Path::new(MACHINE_STATE)],
+            built_in: BUILT_IN,
+        };
+        policy::open(&self.locations(cwd), compiled)
     }
 
     /// Where the layers of policies are, for an agent that works in `cwd`.

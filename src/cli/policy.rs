@@ -1,12 +1,12 @@
 //! `policy`: check, compile, edit and import policies.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Outcome;
 use super::place::Place;
-use crate::engine::bundle::Bundle;
 use crate::exit::Exit;
+use crate::policy::compile::Readers;
 use crate::policy::diagnostic::render;
 use crate::policy::edit::{Answer, Edited};
 use crate::policy::{self, Base, Layer, Locations, Problem};
@@ -125,7 +125,7 @@ fn compile(args: &Compile, out: &mut dyn Write) -> Outcome {
         .locations(std::env::current_dir().ok().as_deref());
     match policy::load(&locations) {
         Ok(bundle) => {
-            let path = policy::compile::write(&args.place.state(), &bundle)?;
+            let path = policy::compile::write(&args.place.state(), &bundle, Readers::Owner)?;
             writeln!(
                 out,
                 "compiled {} policies into `{}`",
@@ -174,7 +174,7 @@ fn edit(args: &Edit, out: &mut dyn Write) -> Outcome {
             writeln!(out, "published: {}", names.join(", "))?;
             // Hooks find the old compiled form stale, and would compile in memory each time.
             let bundle = policy::load(&locations).map_err(|_| "the policies changed again")?;
-            policy::compile::write(&args.place.state(), &bundle)?;
+            policy::compile::write(&args.place.state(), &bundle, Readers::Owner)?;
         }
         Ok(Edited::Abandoned) => {
             writeln!(out, "the policies are as they were")?;
@@ -233,11 +233,6 @@ fn import(args: &Import, out: &mut dyn Write) -> Outcome {
             Ok(Exit::Failed)
         }
     }
-}
-
-/// The policies that are in force for an agent that works in `cwd`.
-pub(crate) fn open(place: &Place, cwd: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
-    policy::open(&place.locations(cwd), Some(&place.state()))
 }
 
 pub(crate) fn show_problems(problems: &[Problem], out: &mut dyn Write) -> std::io::Result<()> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::audit::key::{self, Key};
 use crate::config::{AuditDirectory, audit_directory};
 use crate::engine::bundle::{Limits, OnFailure};
+use crate::policy::compile::Readers;
 use crate::policy::{self, Base, Locations, Problem};
 use crate::setup::{Inspection, KeyState, Rooms};
 
@@ -35,7 +36,7 @@ impl Rooms for Connected {
 
     fn compile(&self, policies: &Path, state: &Path) -> Result<String, Vec<String>> {
         let bundle = policy::load(&only(policies)).map_err(|problems| lines(&problems))?;
-        policy::compile::write(state, &bundle)
+        policy::compile::write(state, &bundle, readers(state))
             .map_err(|error| vec![format!("cannot write the compiled policies: {error}")])?;
         Ok(bundle.digest)
     }
@@ -80,6 +81,15 @@ impl Rooms for Connected {
     fn is_denial(&self, dialect: &str, exit: Option<i32>, stdout: &[u8]) -> bool {
         serde_json::from_slice::<Value>(stdout)
             .is_ok_and(|answer| crate::hook::dialect::is_denial(dialect, exit, &answer))
+    }
+}
+
+/// What a machine install compiles is for every user to read.
+fn readers(state: &Path) -> Readers {
+    let machine = Path::new(super::place::MACHINE_STATE);
+    match machine.strip_prefix("/") {
+        Ok(relative) if state.ends_with(relative) => Readers::Everyone,
+        _ => Readers::Owner,
     }
 }
 

@@ -19,6 +19,7 @@ pub mod permission;
 pub mod request;
 pub mod schema;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use bundle::{Bundle, Mode, Policy};
@@ -26,7 +27,8 @@ use decision::{Decision, Effect, FaultClass, Obligation, Reason};
 use permission::{Decoded, EvaluationError, Judge, Judged};
 use request::{Request, Resource};
 
-/// This many distinct requests of one event are judged; more are a question for a person.
+/// More distinct requests than this in one event are at least a question for a person. They are
+/// all judged nevertheless: what hides behind many others is denied as if it came alone.
 pub const REQUEST_LIMIT: usize = 128;
 
 /// A stack that Cedar's evaluator never finds too small, wherever the caller runs.
@@ -83,17 +85,12 @@ impl Engine {
 }
 
 fn judge_all(bundle: &Bundle, decoded: &Decoded, requests: &[Request]) -> Judgement {
-    let mut distinct: Vec<&Request> = Vec::new();
-    for request in requests {
-        if !distinct.contains(&request) {
-            distinct.push(request);
-        }
-        if distinct.len() > REQUEST_LIMIT {
-            break;
-        }
-    }
+    let mut seen = HashSet::new();
+    let distinct: Vec<&Request> = requests
+        .iter()
+        .filter(|request| seen.insert(*request))
+        .collect();
     let too_many = distinct.len() > REQUEST_LIMIT;
-    distinct.truncate(REQUEST_LIMIT);
 
     let judge = match Judge::new(bundle, decoded) {
         Ok(judge) => judge,

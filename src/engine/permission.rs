@@ -185,66 +185,60 @@ impl Slice {
     }
 
     fn judge(&self, bundle: &Bundle, question: &Question) -> Result<Judged, EvaluationError> {
-        let (first, held) = ask(&self.set, question)?;
-        let verdict = |index: &usize| bundle.policies.get(*index).map(|policy| policy.verdict);
-        let monitored = |index: &usize| {
-            bundle
-                .policies
-                .get(*index)
-                .is_some_and(|policy| policy.monitor)
+        let (first, mut held) = ask(&self.set, question)?;
+        let permits = match first {
+            CedarDecision::Allow => held.clone(),
+            CedarDecision::Deny if held.is_empty() => Vec::new(),
+            // Cedar names the forbids only: what do the permits say without them?
+            CedarDecision::Deny => {
+                let permits = self.without(&held, question)?;
+                held.extend(&permits);
+                permits
+            }
         };
-        let forbids = |index: &&usize| verdict(index) == Some(Verdict::Forbid);
-        let asks = |index: &&usize| verdict(index) == Some(Verdict::Ask);
-        let answer = |effect, would, deciding| Judged {
+        let of = |wanted: Verdict| -> Vec<usize> {
+            held.iter()
+                .filter(|index| {
+                    bundle
+                        .policies
+                        .get(**index)
+                        .is_some_and(|policy| policy.verdict == wanted && !policy.monitor)
+                })
+                .copied()
+                .collect()
+        };
+        let (effect, deciding) = match (of(Verdict::Forbid), of(Verdict::Ask)) {
+            (forbids, _) if !forbids.is_empty() => (Effect::Deny, forbids),
+            _ if permits.is_empty() => (Effect::Deny, Vec::new()),
+            (_, asks) if !asks.is_empty() => (Effect::Ask, asks),
+            _ => (Effect::Allow, permits),
+        };
+        let would = held
+            .iter()
+            .filter_map(|index| bundle.policies.get(*index))
+            .map(|policy| policy.verdict.effect())
+            .fold(effect, Effect::max);
+        Ok(Judged {
             effect,
             would,
             deciding,
-            held: held.clone(),
+            held,
             considered: self.members.clone(),
-        };
+        })
+    }
 
-        if first == CedarDecision::Allow {
-            return Ok(answer(Effect::Allow, Effect::Allow, held.clone()));
-        }
-        let plain: Vec<usize> = held
-            .iter()
-            .filter(|index| forbids(index) && !monitored(index))
-            .copied()
-            .collect();
-        if !plain.is_empty() {
-            return Ok(answer(Effect::Deny, Effect::Deny, plain));
-        }
-        if held.is_empty() {
-            return Ok(answer(Effect::Deny, Effect::Deny, Vec::new()));
-        }
-        // Only policies that ask or are watched stood in the way: what remains without them?
+    /// The policies that hold where those are left out.
+    fn without(
+        &self,
+        left_out: &[usize],
+        question: &Question,
+    ) -> Result<Vec<usize>, EvaluationError> {
         let mut rest = self.set.clone();
-        for index in &held {
+        for index in left_out {
             rest.remove_static(PolicyId::new(index.to_string()))
                 .map_err(|error| failure(&error.to_string()))?;
         }
-        let (second, permits) = ask(&rest, question)?;
-        if second != CedarDecision::Allow {
-            return Ok(answer(Effect::Deny, Effect::Deny, Vec::new()));
-        }
-        let asking: Vec<usize> = held
-            .iter()
-            .filter(|index| asks(index) && !monitored(index))
-            .copied()
-            .collect();
-        let would = held
-            .iter()
-            .filter_map(verdict)
-            .map(Verdict::effect)
-            .max()
-            .unwrap_or(Effect::Allow);
-        let mut judged = if asking.is_empty() {
-            answer(Effect::Allow, would, permits.clone())
-        } else {
-            answer(Effect::Ask, would, asking)
-        };
-        judged.held.extend(permits);
-        Ok(judged)
+        ask(&rest, question).map(|(_, held)| held)
     }
 }
 

@@ -120,6 +120,11 @@ pub fn resolve(given: &str, cwd: &Path, home: Option<&Path>) -> Resolved {
         Ok(expanded) => cwd.join(expanded),
         Err(fault) => return faulty(fault),
     };
+    if given.starts_with('~') && (given.contains("..") || cwd.join("~").symlink_metadata().is_ok())
+    {
+        // A shell means the home, the kernel a folder of that name.
+        return faulty("`~` may be the home or a folder of that name");
+    }
     let written = lexical(&absolute);
     let mut resolved = walk(&absolute, written.clone());
     if resolved.fault.is_none() && given.contains("..") {
@@ -165,6 +170,16 @@ fn walk(absolute: &Path, written: PathBuf) -> Resolved {
     let (mut links, mut missing) = (0, false);
     while let Some(name) = rest.pop_front() {
         if name == ".." {
+            if missing {
+                // Whoever makes the missing folder first arrives elsewhere than who does not.
+                return Resolved {
+                    fault: Some("`..` stands behind something that is not there".to_owned()),
+                    target: written.clone(),
+                    written,
+                    exists: false,
+                    link: links > 0,
+                };
+            }
             target.pop();
             continue;
         }

@@ -1,6 +1,7 @@
 //! From one event to the requests that it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -145,14 +146,16 @@ impl Asker<'_> {
         let mut requests =
             vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];
         match (tool.action, tool.facts.name.as_str()) {
-            (Action::Shell, "bash") => self.command(call, &context, &mut requests),
+            (Action::Shell, "bash") => self.command(call, &context, &mut requests)?,
             (Action::Shell, _) => self.unread_command(call, &context, &mut requests),
             (_, "apply_patch") => self.patch(call, &context, &mut requests)?,
-            (Action::Url, _) => self.addresses(call, &context, &mut requests),
-            (Action::Read | Action::Write, _) => self.paths(&tool, call, &context, &mut requests),
+            (Action::Url, _) => self.addresses(call, &context, &mut requests)?,
+            (Action::Read | Action::Write, _) => {
+                self.paths(&tool, call, &context, &mut requests)?
+            }
             // Nobody knows what a foreign tool does with a path: it is taken to write.
             _ if !tool.facts.known => {
-                for given in self.path_arguments(&call.args) {
+                for given in self.path_arguments(&call.args)? {
                     requests.push(self.path(Action::Write, &given, &context));
                 }
             }
@@ -161,15 +164,19 @@ impl Asker<'_> {
         Ok(requests)
     }
 
-    /// No more than can be judged, and one more, so that too many are seen to be too many.
-    fn path_arguments(&self, args: &Value) -> Vec<String> {
-        let mut found = tools::path_arguments(args, &self.bundle.settings.containment.data_keys);
-        found.truncate(REQUEST_LIMIT + 1);
-        found
+    fn path_arguments(&self, args: &Value) -> Result<Vec<String>, Fault> {
+        let data_keys = &self.bundle.settings.containment.data_keys;
+        distinct(tools::path_arguments(args, data_keys))
     }
 
-    fn paths(&self, tool: &Tool, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
-        let mut given = self.path_arguments(&call.args);
+    fn paths(
+        &self,
+        tool: &Tool,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
+        let mut given = self.path_arguments(&call.args)?;
         if tool.facts.name == "glob" {
             given.extend(glob_base(&call.args));
         }
@@ -177,12 +184,10 @@ impl Asker<'_> {
         if given.is_empty() && tool.operation == "list" {
             given.push(".".to_owned());
         }
-        let Some((last, others)) = given.split_last() else {
-            return;
-        };
-        for path in others.iter().chain([last]) {
+        for path in &given {
             requests.push(self.path(tool.action, path, context));
         }
+        Ok(())
     }
 
     fn patch(
@@ -206,7 +211,7 @@ impl Asker<'_> {
         if files.is_empty() {
             return Err(input("the patch names no file"));
         }
-        for (operation, path) in files.into_iter().take(REQUEST_LIMIT + 1) {
+        for (operation, path) in distinct(files)? {
             let context = Context {
                 operation: operation.to_owned(),
                 ..context.clone()
@@ -216,19 +221,22 @@ impl Asker<'_> {
         Ok(())
     }
 
-    fn addresses(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
+    fn addresses(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
         let mut texts = Vec::new();
         tools::texts(&call.args, &mut texts);
-        for given in texts
-            .into_iter()
-            .filter(|text| text.contains("://"))
-            .take(REQUEST_LIMIT + 1)
-        {
+        texts.retain(|text| text.contains("://"));
+        for given in distinct(texts)? {
             let facts = UrlFacts {
                 given: given.to_owned(),
             };
             requests.push(self.ask(Action::Url, Resource::Url(facts), context));
         }
+        Ok(())
     }
 
     fn command(
@@ -236,11 +244,12 @@ impl Asker<'_> {
         call: &ToolCall,
         context: &Context,
         requests: &mut Vec<Request>,
-    ) {
+    ) -> Result<(), Fault> {
         let Some((line, plain)) =
             command_line(call).and_then(|line| Some((line, Plain::parse(line)?)))
         else {
-            return self.unread_command(call, context, requests);
+            self.unread_command(call, context, requests);
+            return Ok(());
         };
         let subcommand = plain.subcommand().to_owned();
         let (labels, operands) = self.bundle.settings.containment.program_labels(
@@ -248,7 +257,7 @@ impl Asker<'_> {
             &subcommand,
             &plain.arguments,
         );
-        for word in plain.arguments.iter().take(REQUEST_LIMIT + 1) {
+        for word in &distinct(plain.arguments.clone())? {
             let word = shell::path_part(word);
             let action = match operands {
                 Operands::Write if !word.is_empty() => Action::Write,
@@ -278,16 +287,12 @@ impl Asker<'_> {
             labels,
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        Ok(())
     }
 
     /// A command line that is not understood, or that stands where nobody expects it: its text is
     /// the only fact.
-    fn unread_command(
-        &self,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) {
+    fn unread_command(&self, call: &ToolCall, context: &Context, requests: &mut Vec<Request>) {
         let facts = CommandFacts {
             text: command_line(call).map_or_else(|| call.args.to_string(), str::to_owned),
             ..CommandFacts::default()
@@ -350,6 +355,22 @@ impl Asker<'_> {
             context: context.clone(),
         }
     }
+}
+
+/// More separate things than this in one event are not looked at, but refused: far more than make
+/// it a question, and few enough to be looked at in time.
+const MOST: usize = 8 * REQUEST_LIMIT;
+
+/// Each thing once. Equal ones must not push others out of sight.
+fn distinct<T: Clone + Eq + Hash>(mut things: Vec<T>) -> Result<Vec<T>, Fault> {
+    let mut seen = HashSet::new();
+    things.retain(|thing| seen.insert(thing.clone()));
+    if things.len() > MOST {
+        return Err(input(&format!(
+            "the call names more than {MOST} separate things"
+        )));
+    }
+    Ok(things)
 }
 
 /// The keys that hosts use for a command line.

@@ -30,21 +30,45 @@ const FORM: u32 = 1;
 
 const ENDING: &str = ".bundle";
 
-/// The bundle of the layers in those directories: compiled if `state` has it, else from the text.
-///
-/// # Errors
-/// Every problem of every file, if one of them is an error.
-pub fn open(locations: &Locations, state: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
-    open_sources(&layer::read(locations)?, state)
+/// Where compiled forms may be found.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Compiled<'a> {
+    /// State directories: the user's, the machine's.
+    pub states: &'a [&'a Path],
+    /// The compiled default policies that this program was built with.
+    pub built_in: &'a [u8],
 }
 
-/// The bundle of those layers: compiled if `state` has it, else from the text.
+/// Who may read a compiled form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Whoever wrote it.
+    Owner,
+    /// Every user of the machine: its policies are for all of them.
+    Everyone,
+}
+
+/// The bundle of the layers in those directories: compiled if there is such a form, else from the
+/// text.
 ///
 /// # Errors
 /// Every problem of every file, if one of them is an error.
-pub fn open_sources(sources: &[Source], state: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+pub fn open(locations: &Locations, compiled: Compiled<'_>) -> Result<Bundle, Vec<Problem>> {
+    open_sources(&layer::read(locations)?, compiled)
+}
+
+/// The bundle of those layers: compiled if there is such a form, else from the text.
+///
+/// # Errors
+/// Every problem of every file, if one of them is an error.
+pub fn open_sources(sources: &[Source], compiled: Compiled<'_>) -> Result<Bundle, Vec<Problem>> {
     let digest = digest(sources);
-    match state.and_then(|state| read(state, &digest)) {
+    let found = compiled
+        .states
+        .iter()
+        .find_map(|state| read(state, &digest))
+        .or_else(|| decode(compiled.built_in, &digest));
+    match found {
         Some(mut bundle) => {
             relocate(&mut bundle, sources);
             Ok(bundle)
@@ -57,11 +81,15 @@ pub fn open_sources(sources: &[Source], state: Option<&Path>) -> Result<Bundle, 
 ///
 /// # Errors
 /// If the directory or the file cannot be written.
-pub fn write(state: &Path, bundle: &Bundle) -> io::Result<PathBuf> {
+pub fn write(state: &Path, bundle: &Bundle, readers: Readers) -> io::Result<PathBuf> {
+    let (dir_mode, file_mode) = match readers {
+        Readers::Owner => (0o700, 0o600),
+        Readers::Everyone => (0o755, 0o644),
+    };
     let dir = state.join(DIR);
-    disk::create_dir(&dir, 0o700)?;
+    disk::create_dir(&dir, dir_mode)?;
     let path = dir.join(format!("{}{ENDING}", bundle.digest));
-    disk::replace(&path, &encode(bundle)?, 0o600)?;
+    disk::replace(&path, &encode(bundle)?, file_mode)?;
     prune(&dir, &path)?;
     Ok(path)
 }
@@ -75,7 +103,11 @@ pub fn read(state: &Path, digest: &str) -> Option<Bundle> {
     decode(&bytes, digest)
 }
 
-fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
+/// The compiled form.
+///
+/// # Errors
+/// If a value cannot be written in that form.
+pub fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(FORM.to_le_bytes());
     bytes.extend(bundle.digest.as_bytes());
@@ -132,6 +164,13 @@ mod tests {
     use crate::policy::layer::{Base, Layer, embedded};
     use crate::policy::testing::PERMIT;
 
+    fn only<'a>(states: &'a [&'a Path]) -> Compiled<'a> {
+        Compiled {
+            states,
+            built_in: &[],
+        }
+    }
+
     fn bundle() -> Bundle {
         load_sources(&[embedded()]).unwrap()
     }
@@ -140,7 +179,7 @@ mod tests {
     fn what_is_written_is_read() {
         let state = tempfile::tempdir().unwrap();
         let bundle = bundle();
-        let path = write(state.path(), &bundle).unwrap();
+        let path = write(state.path(), &bundle, Readers::Owner).unwrap();
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
@@ -191,11 +230,11 @@ mod tests {
         ];
         for (what, spoil) in spoilers {
             let state = tempfile::tempdir().unwrap();
-            let path = write(state.path(), &bundle).unwrap();
+            let path = write(state.path(), &bundle, Readers::Owner).unwrap();
             spoil(&path);
             assert_eq!(read(state.path(), &bundle.digest), None, "{what}");
             assert_eq!(read(state.path(), &other), None, "{what}");
-            let opened = open_sources(&[embedded()], Some(state.path()));
+            let opened = open_sources(&[embedded()], only(&[state.path()]));
             assert_eq!(opened.unwrap(), bundle, "{what}");
         }
     }
@@ -206,7 +245,7 @@ mod tests {
         let mut bundle = bundle();
         for number in 0..KEPT + 3 {
             bundle.digest = format!("{number:064}");
-            write(state.path(), &bundle).unwrap();
+            write(state.path(), &bundle, Readers::Owner).unwrap();
         }
         assert_eq!(fs::read_dir(state.path().join(DIR)).unwrap().count(), KEPT);
         assert!(read(state.path(), &bundle.digest).is_some());
@@ -224,10 +263,10 @@ mod tests {
                 base: Base::Configured(dir),
                 ..Locations::default()
             };
-            open(&locations, Some(home.path())).unwrap()
+            open(&locations, only(&[home.path()])).unwrap()
         };
         let first = open("one");
-        write(home.path(), &first).unwrap();
+        write(home.path(), &first, Readers::Owner).unwrap();
         let second = open("two");
         assert_eq!(first.digest, second.digest);
         assert!(second.policies[0].file.ends_with("/two/a.cedar"));

@@ -9,3 +9,4 @@ mod program;
 mod record;
 mod requirements;
 mod setup;
+mod stress;

@@ -117,7 +117,7 @@ fn parallel_hooks_make_one_whole_chain() {
 }
 
 /// Every line is chained to the one before, and the numbers have no gap.
-fn assert_chain(stage: &Stage) {
+pub(crate) fn assert_chain(stage: &Stage) {
     let dir = stage.state().join("audit");
     let day = std::fs::read_dir(dir)
         .unwrap()

@@ -1,9 +1,9 @@
 //! What the Cedar files may say, and what is underlined when they say something else.
 
 use super::nesting;
+use crate::engine::Engine;
 use crate::engine::action::{Action, ActionSet};
 use crate::engine::bundle::Verdict;
-use crate::engine::decide;
 use crate::engine::decision::{Effect, Obligation};
 use crate::engine::request::{
     Agent, Context, Request, Resource, ResourceSet, ResourceType, TextFacts,
@@ -353,7 +353,7 @@ fn nothing_ends_the_process() {
             let deep = checked.problems.iter().any(|p| p.code == Code::TooDeep);
             assert_eq!(deep, depth > nesting::LIMIT, "{start}");
             if let Some(bundle) = checked.bundle {
-                let decision = decide(&bundle, &[request()]).decision;
+                let decision = Engine::new(bundle.clone()).decide(&[request()]).decision;
                 assert_eq!(decision.effect(), Effect::Deny, "{start}");
             }
         }

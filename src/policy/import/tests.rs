@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::Engine;
 use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
-use crate::engine::decide;
+use crate::engine::pattern::Haystack;
 use crate::engine::request::{Agent, Context, Request, Resource, ToolFacts};
 use crate::policy::load::check_sources;
 
@@ -32,13 +33,13 @@ fn judge(bundle: &Bundle, action: Action, tool: &str, arguments: &Value) -> (Str
         context: Context {
             tool: tool.to_owned(),
             patterns: patterns
-                .filter(|pattern| pattern.matches(&text).unwrap())
+                .filter(|pattern| pattern.matches(&[Haystack::new(&text)]).unwrap())
                 .map(|pattern| pattern.id.clone())
                 .collect(),
             ..Context::default()
         },
     };
-    let decision = decide(bundle, &[request]).decision;
+    let decision = Engine::new(bundle.clone()).decide(&[request]).decision;
     let reasons = decision.reasons().iter().map(|r| r.text.clone()).collect();
     (decision.effect().to_string(), reasons)
 }

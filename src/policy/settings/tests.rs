@@ -292,7 +292,7 @@ fn values_arrive() {
             .pattern
             .as_ref()
             .unwrap()
-            .matches("Y")
+            .matches(&[crate::engine::pattern::Haystack::new("Y")])
             .unwrap()
     );
     assert_eq!(settings.origins["limits.depth"], "user");

@@ -1,0 +1,31 @@
+//! Compiles the default policies, so that a hook without any others parses nothing.
+//!
+//! The rooms that do it at run time do it here: these are the very same files.
+#![expect(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "only a part of these rooms is used here"
+)]
+
+#[path = "src/engine/mod.rs"]
+mod engine;
+#[path = "src/policy/mod.rs"]
+mod policy;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for path in ["build.rs", "src/engine", "src/policy", "policies"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    let bundle = policy::load_sources(&[policy::layer::embedded()]).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(policy::Problem::one_line).collect();
+        lines.join("\n")
+    })?;
+    let out = std::env::var_os("OUT_DIR").ok_or("cargo names no output directory")?;
+    let path = PathBuf::from(out).join("default.bundle");
+    std::fs::write(path, policy::compile::encode(&bundle)?)?;
+    Ok(())
+}
