@@ -19,9 +19,9 @@ const SWEEP: usize = 64;
 /// If the state directory cannot be written.
 pub fn remember(state: &Path, hmac: &str) -> Result<(), AuditError> {
     let dir = dir(state);
-    super::writer::create_private_dir(&dir)?;
+    super::private::create_private_dir(&dir)?;
     let path = dir.join(hmac);
-    super::writer::private(
+    super::private::private(
         fs::OpenOptions::new()
             .create(true)
             .write(true)

@@ -65,12 +65,12 @@ pub fn path(state: &Path) -> PathBuf {
 }
 
 fn load(path: &Path) -> Result<Option<Key>, AuditError> {
-    let mut file = match super::writer::private(fs::OpenOptions::new().read(true)).open(path) {
+    let mut file = match super::private::private(fs::OpenOptions::new().read(true)).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(AuditError::io("open the key", path, &error)),
     };
-    super::writer::check_owner(&file, path)?;
+    super::private::check_owner(&file, path)?;
     let mut bytes = [0; 32];
     file.read_exact(&mut bytes)
         .map_err(|error| AuditError::io("read the key", path, &error))?;
@@ -78,7 +78,7 @@ fn load(path: &Path) -> Result<Option<Key>, AuditError> {
 }
 
 fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
-    super::writer::create_private_dir(state)?;
+    super::private::create_private_dir(state)?;
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|error| AuditError(format!("no random bytes for the key: {error}")))?;
@@ -93,7 +93,8 @@ fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

@@ -5,6 +5,8 @@
 
 pub mod asked;
 pub mod key;
+mod origin;
+mod private;
 pub mod read;
 pub mod record;
 pub mod writer;

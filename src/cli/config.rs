@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::place::Place;
-use super::{Outcome, policy};
+use super::{Format, Outcome, policy};
 use crate::config::{self, AuditDirectory};
 use crate::exit::Exit;
 
@@ -31,14 +31,6 @@ struct Show {
     format: Format,
     #[command(flatten)]
     place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {

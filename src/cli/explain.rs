@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::place::Place;
-use super::{Outcome, policy};
+use super::{Format, Outcome, policy};
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::{Effect, Reason};
 use crate::engine::describe;
@@ -37,14 +37,6 @@ pub(crate) struct Args {
     format: Format,
     #[command(flatten)]
     place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {

@@ -56,6 +56,15 @@ enum Verb {
     Schema(schema::Args),
 }
 
+/// How a verb shows what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
 /// What a verb says besides its output.
 pub(crate) type Outcome = Result<Exit, Box<dyn std::error::Error>>;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::bundle::Bundle;
 use crate::gate::place::Installation;
 use crate::policy::compile::Compiled;
+use crate::policy::layer::{ORGANISATION_DIR, USER_DIR, WORKSPACE_DIR};
 use crate::policy::{self, Base, Locations, Problem};
 
 /// Where policies and state are, unless the default places are meant.
@@ -25,9 +26,6 @@ const BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/default.bundle
 /// Where a machine install keeps its compiled policies.
 pub(crate) const MACHINE_STATE: &str = "/var/lib/copilot-bridge";
 
-/// The organisation's policies.
-pub(crate) const ORGANISATION: &str = "/etc/copilot-bridge/policies";
-
 impl Place {
     /// The state directory.
     pub(crate) fn state(&self) -> PathBuf {
@@ -41,11 +39,9 @@ impl Place {
     /// Where this installation keeps its things.
     pub(crate) fn installation(&self) -> Installation {
         let home = home();
-        let user = home
-            .as_ref()
-            .map(|home| home.join(".config/copilot-bridge/policies"));
+        let user = home.as_ref().map(|home| home.join(USER_DIR));
         let mut policies: Vec<PathBuf> = self.policies.iter().map(|dir| absolute(dir)).collect();
-        policies.push(PathBuf::from(ORGANISATION));
+        policies.push(PathBuf::from(ORGANISATION_DIR));
         policies.extend(user);
         Installation {
             policies,
@@ -68,23 +64,31 @@ impl Place {
 
     /// Where the layers of policies are, for an agent that works in `cwd`.
     pub(crate) fn locations(&self, cwd: Option<&Path>) -> Locations {
+        let organisation = Path::new(ORGANISATION_DIR);
         Locations {
-            organisation: Some(PathBuf::from(ORGANISATION)),
-            base: match &self.policies {
-                Some(dir) => Base::Configured(absolute(dir)),
-                None => {
-                    Base::Default(home().map(|home| home.join(".config/copilot-bridge/policies")))
-                }
+            organisation: Some(organisation.to_path_buf()),
+            base: match self.policies.as_deref().map(absolute) {
+                // The hooks of a machine install name the organisation's: they are that layer, and
+                // no layer below it besides; but they have to be there.
+                Some(dir) if dir == organisation && dir.is_dir() => Base::Default(None),
+                Some(dir) => Base::Configured(dir),
+                None => Base::Default(home().map(|home| home.join(USER_DIR))),
             },
             workspace: cwd.and_then(workspace_layer),
         }
     }
 }
 
-/// The policies that a workspace brings along: those of the nearest folder above that has any.
+/// The policies that a workspace brings along: the nearest at or above the working directory, but
+/// not above the git root. What stands further up belongs to nobody in particular.
 fn workspace_layer(cwd: &Path) -> Option<PathBuf> {
+    let root = cwd
+        .ancestors()
+        .find(|dir| dir.join(".git").symlink_metadata().is_ok())
+        .unwrap_or(cwd);
     cwd.ancestors()
-        .map(|dir| dir.join(".copilot-bridge/policies"))
+        .take_while(|dir| dir.starts_with(root))
+        .map(|dir| dir.join(WORKSPACE_DIR))
         .find(|dir| dir.symlink_metadata().is_ok())
 }
 

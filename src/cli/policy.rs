@@ -79,6 +79,9 @@ struct Import {
     /// The directory to write; it must not hold policies yet [default: show the files]
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
+    /// Add the default containment: paths, commands, and what protects the bridge itself
+    #[arg(long)]
+    contained: bool,
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -216,13 +219,26 @@ fn import(args: &Import, out: &mut dyn Write) -> Outcome {
         }
     };
     show_problems(&imported.warnings, out)?;
+    let mut files: policy::edit::Files = imported.files.into_iter().collect();
+    if args.contained {
+        files.extend(
+            policy::source::EMBEDDED
+                .iter()
+                .filter(|(name, _)| name.starts_with("containment."))
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned())),
+        );
+    } else {
+        writeln!(
+            out,
+            "note: the legacy form says nothing of paths, and nothing here protects the bridge itself; --contained adds that"
+        )?;
+    }
     let Some(dir) = &args.into else {
-        for (name, text) in &imported.files {
+        for (name, text) in &files {
             writeln!(out, "---- {name}\n{text}")?;
         }
         return Ok(Exit::Ok);
     };
-    let files = imported.files.into_iter().collect();
     match policy::edit::publish(Layer::User, dir, &policy::edit::Files::new(), &files) {
         Ok(names) => {
             writeln!(out, "wrote {} into `{}`", names.join(", "), dir.display())?;

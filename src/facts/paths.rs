@@ -272,7 +272,8 @@ pub fn words(error: &io::Error) -> String {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;

@@ -1,6 +1,6 @@
 //! Directories and files that decide: opened by descriptor, and judged by what was opened.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -57,6 +57,63 @@ pub(super) fn mode(path: &Path) -> Option<u32> {
         let _ = path;
         None
     }
+}
+
+/// Exchanges a directory for a copy of it that `change` was applied to. False: this system, or this
+/// file system, cannot do that, and nothing was changed.
+///
+/// # Errors
+/// If the copy cannot be made or changed. The directory is then as it was.
+#[cfg(target_os = "linux")]
+pub(super) fn exchange(dir: &Path, change: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
+    use nix::errno::Errno;
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    let dir = dir.canonicalize()?;
+    let Some(beside) = dir.parent() else {
+        return Ok(false);
+    };
+    let Ok(copy) = tempfile::Builder::new()
+        .prefix(".publish-")
+        .tempdir_in(beside)
+    else {
+        return Ok(false);
+    };
+    copy_all(&dir, copy.path())?;
+    change(copy.path())?;
+    // What is left in the temporary directory, and removed with it, is the old state.
+    match renameat2(
+        AT_FDCWD,
+        copy.path(),
+        AT_FDCWD,
+        dir.as_path(),
+        RenameFlags::RENAME_EXCHANGE,
+    ) {
+        Ok(()) => Ok(true),
+        Err(Errno::EINVAL | Errno::ENOSYS) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn exchange(_: &Path, _: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(target_os = "linux")]
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            fs::create_dir(&target)?;
+            copy_all(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
 /// Replaces a file in one step: nobody ever sees half of it, also after a power cut.

@@ -86,7 +86,8 @@ pub fn edit(
 
 /// Writes what differs between `before` and `after` into the directory, and names it.
 ///
-/// Each file is replaced in one step. Nothing is written if the directory does not hold `before`.
+/// All of it takes effect in one step (where the system cannot exchange directories, each file
+/// does). Nothing is written if the directory does not hold `before`.
 ///
 /// # Errors
 /// If the files changed in the meantime, somebody else is publishing, or a file cannot be written.
@@ -118,19 +119,29 @@ pub fn publish(
     if now.as_ref().map(files_of).unwrap_or_default() != *before {
         return Err(changed(layer, dir, "the policies changed in the meantime"));
     }
-    let mut names = Vec::new();
-    for (name, text) in after {
-        if before.get(name) != Some(text) {
-            let path = dir.join(name);
-            disk::replace(&path, text.as_bytes(), disk::mode(&path).unwrap_or(0o644))
-                .map_err(unwritable)?;
-            names.push(name.clone());
+    let written = after
+        .iter()
+        .filter(|(name, text)| before.get(*name) != Some(*text))
+        .map(|(name, _)| name);
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let names: Vec<String> = written.chain(removed).cloned().collect();
+    let put = |into: &Path| -> io::Result<()> {
+        for name in &names {
+            let path = into.join(name);
+            match after.get(name) {
+                Some(text) => {
+                    disk::replace(&path, text.as_bytes(), disk::mode(&path).unwrap_or(0o644))?;
+                }
+                None => fs::remove_file(path)?,
+            }
         }
+        Ok(())
+    };
+    // Several files are one change: a hook sees all of it or nothing.
+    if names.len() > 1 && disk::exchange(dir, &put).map_err(unwritable)? {
+        return Ok(names);
     }
-    for name in before.keys().filter(|name| !after.contains_key(*name)) {
-        fs::remove_file(dir.join(name)).map_err(unwritable)?;
-        names.push(name.clone());
-    }
+    put(dir).map_err(unwritable)?;
     Ok(names)
 }
 
@@ -327,5 +338,44 @@ mod tests {
         }
         let edited = edit(&locations, Layer::User, "true", &mut |_| Answer::Abandon);
         assert_eq!(edited.unwrap(), Edited::Unchanged);
+    }
+
+    /// A policy and the one that limits it are written together: nobody sees one without the other.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn several_files_take_effect_in_one_step() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("policies");
+        let versions = [
+            files(&[("a.cedar", "one"), ("b.cedar", "one")]),
+            files(&[("a.cedar", "two"), ("b.cedar", "two")]),
+        ];
+        publish(Layer::User, &dir, &Files::new(), &versions[0]).unwrap();
+        fs::create_dir(dir.join("tests")).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    let seen = read_directory(Layer::User, &dir, &mut Vec::new());
+                    let texts = seen.map(|source| files_of(&source)).unwrap_or_default();
+                    let mut texts = texts.into_values();
+                    if let (Some(a), Some(b)) = (texts.next(), texts.next()) {
+                        assert_eq!(a, b);
+                    }
+                }
+            });
+            for round in 0..40 {
+                let (before, after) = (&versions[round % 2], &versions[(round + 1) % 2]);
+                publish(Layer::User, &dir, before, after).unwrap();
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        assert!(dir.join("tests").is_dir());
+        assert_eq!(
+            fs::read_dir(home.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 }

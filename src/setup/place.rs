@@ -136,9 +136,14 @@ impl Places {
     /// The policies that hooks of this scope are given.
     #[must_use]
     pub fn policies(&self, scope: Scope) -> PathBuf {
+        let machine = self.root.join("etc/copilot-bridge/policies");
         self.policies.clone().unwrap_or_else(|| match scope {
-            Scope::User | Scope::Repo => self.home.join(".config/copilot-bridge/policies"),
-            Scope::Machine => self.root.join("etc/copilot-bridge/policies"),
+            // Below the organisation's, a user's own policies may only forbid: the defaults, which
+            // permit, would be refused, and every call with them.
+            Scope::User | Scope::Repo if !machine.is_dir() => {
+                self.home.join(".config/copilot-bridge/policies")
+            }
+            _ => machine,
         })
     }
 

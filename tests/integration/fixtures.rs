@@ -80,3 +80,76 @@ fn every_capture_is_understood() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Every call that a host was seen to make, written in every spelling and dialect: one decision.
+#[test]
+fn every_capture_gives_one_decision_in_every_spelling() {
+    let calls: Vec<PathBuf> = cases()
+        .into_iter()
+        .filter(|case| case.to_str().unwrap().contains("/pre-tool-use/"))
+        .collect();
+    assert!(calls.len() > 15, "the captures were not found");
+    for case in calls {
+        let stage = Stage::new();
+        let text = fs::read_to_string(&case)
+            .unwrap()
+            .replace("{WS}", stage.workspace().to_str().unwrap());
+        let event: Value = serde_json::from_str(&text).unwrap();
+        let field = |names: [&str; 2]| {
+            names
+                .iter()
+                .find_map(|name| event.get(*name))
+                .unwrap()
+                .clone()
+        };
+        let (tool, args) = (
+            field(["toolName", "tool_name"]),
+            field(["toolArgs", "tool_input"]),
+        );
+        let cwd = &event["cwd"];
+        let written = if args.is_string() {
+            args.clone()
+        } else {
+            json!(args.to_string())
+        };
+        let spellings = [
+            (
+                "auto",
+                json!({"sessionId": "s", "timestamp": 1, "cwd": cwd, "toolName": tool, "toolArgs": args}),
+            ),
+            (
+                "copilot",
+                json!({"sessionId": "s", "timestamp": 1, "cwd": cwd, "toolName": tool, "toolArgs": written}),
+            ),
+            (
+                "claude",
+                json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": tool, "tool_input": args}),
+            ),
+            (
+                "vscode",
+                json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": tool, "tool_input": written}),
+            ),
+            (
+                "xpia",
+                json!({"session_id": "s", "cwd": cwd, "toolUse": {"name": tool, "input": args}}),
+            ),
+        ];
+        for (dialect, event) in &spellings {
+            let hook = stage.hook("pre-tool-use", &["--dialect", dialect]);
+            send(hook, event.to_string().as_bytes());
+        }
+        let record = stage.record();
+        assert_eq!(record.len(), spellings.len());
+        for line in &record {
+            assert_eq!(line["tool"], record[0]["tool"], "{}", case.display());
+            assert_eq!(
+                line["decision"],
+                record[0]["decision"],
+                "{}",
+                case.display()
+            );
+            assert_eq!(line["reasons"], record[0]["reasons"], "{}", case.display());
+            assert_eq!(line["error_class"], Value::Null, "{}", case.display());
+        }
+    }
+}

@@ -243,3 +243,99 @@ fn a_policy_that_fails_denies() {
     assert!(answer.reason().contains("evaluation_error"), "{answer:?}");
     assert!(answer.reason().contains("user:overflow"), "{answer:?}");
 }
+
+/// Whatever state the directory is caught in, a call that no version of it permits is denied.
+#[cfg(unix)]
+#[test]
+fn a_directory_that_is_swapped_meanwhile_never_allows() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let stage = Stage::new();
+    let policies = stage.policies();
+    let (away, other) = (stage.path("away"), stage.path("other"));
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("half.cedar"), "permit(principal, act").unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                fs::rename(&policies, &away).unwrap();
+                fs::rename(&other, &policies).unwrap();
+                fs::rename(&policies, &other).unwrap();
+                fs::rename(&away, &policies).unwrap();
+            }
+        });
+        let event = stage
+            .call("view", &json!({"path": "/etc/shadow"}))
+            .to_string();
+        for _ in 0..40 {
+            let hook = stage.hook("pre-tool-use", &["--policies", policies.to_str().unwrap()]);
+            assert_eq!(send(hook, event.as_bytes()).decision(), "deny");
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn an_edit_is_published_only_if_it_is_in_order() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    let policies = stage.policies();
+    let before = fs::read_to_string(policies.join("bridge.toml")).unwrap();
+    let edit = |change: &str| {
+        let editor = stage.path("editor");
+        fs::write(
+            &editor,
+            format!("#!/bin/sh\nfor file; do case $file in *bridge.toml) {change} ;; esac; done\n"),
+        )
+        .unwrap();
+        fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = stage.command(&["policy", "edit", "--editor"]);
+        command
+            .arg(&editor)
+            .arg("--policies")
+            .arg(&policies)
+            .arg("--state")
+            .arg(stage.state());
+        command.env("PATH", "/usr/bin:/bin");
+        run(command)
+    };
+    let broken = edit("sed -i s/deadline_ms/dead_line/ \"$file\"");
+    assert_eq!(broken.code, 3, "{broken:?}");
+    assert!(broken.text.contains("dead_line"), "{broken:?}");
+    assert_eq!(
+        fs::read_to_string(policies.join("bridge.toml")).unwrap(),
+        before
+    );
+    let good = edit("sed -i 's/deadline_ms = 1000/deadline_ms = 900/' \"$file\"");
+    assert_eq!(good.code, 0, "{good:?}");
+    assert!(good.text.contains("published: bridge.toml"), "{good:?}");
+    assert!(
+        fs::read_to_string(policies.join("bridge.toml"))
+            .unwrap()
+            .contains("deadline_ms = 900")
+    );
+    assert_eq!(judge(&stage, &policies).decision(), "allow");
+}
+
+#[test]
+fn problems_are_told_in_three_forms() {
+    let stage = Stage::new();
+    let policies = stage.policies();
+    fs::write(
+        policies.join("extra.cedar"),
+        "@id(\"x\") @reason(\"y\")\nforbid(principal, action, resource is Bridge::Path)\nwhen { resource.insid };",
+    )
+    .unwrap();
+    let text = check(&stage, &policies, &[]);
+    assert_eq!(text.code, 3);
+    assert!(text.text.contains("extra.cedar:3"), "{text:?}");
+    assert!(text.text.contains("^^^^"), "{text:?}");
+    let json = check(&stage, &policies, &["--format", "json"]).json();
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["problems"][0]["line"], 3);
+    let sarif = check(&stage, &policies, &["--format", "sarif"]).json();
+    assert_eq!(sarif["version"], "2.1.0");
+    let region = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 3, "{sarif}");
+}

@@ -1,9 +1,4 @@
 //! `init`, `uninstall` and `doctor`, as a person runs them, in a home that goes away.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a broken expectation is what a test reports"
-)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

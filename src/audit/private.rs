@@ -1,0 +1,57 @@
+//! Files that only their owner may use.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+
+use super::AuditError;
+use super::origin::uid;
+
+/// A file that only its owner may use, and that is never reached through a link.
+#[cfg(unix)]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options
+        .mode(0o600)
+        .custom_flags((nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK).bits())
+}
+
+#[cfg(not(unix))]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes a directory, and those above it, that only its owner may use.
+pub(super) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(dir)
+        .map_err(|error| AuditError::io("make", dir, &error))
+}
+
+/// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
+#[cfg(unix)]
+pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = file
+        .metadata()
+        .map_err(|error| AuditError::io("look at", path, &error))?;
+    let refuse = |why: &str| Err(AuditError(format!("`{}` {why}", path.display())));
+    if !metadata.is_file() {
+        return refuse("is no plain file");
+    }
+    if metadata.uid() != uid() && metadata.uid() != 0 {
+        return refuse("belongs to another user");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return refuse("can be used by others than its owner");
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
+    Ok(())
+}
