@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};
@@ -110,7 +111,7 @@ impl<'a> Haystack<'a> {
         literals.is_empty()
             || literals
                 .iter()
-                .any(|literal| self.lower.contains(literal.as_str()))
+                .any(|literal| memmem::find(self.lower.as_bytes(), literal.as_bytes()).is_some())
     }
 }
 
