@@ -66,8 +66,8 @@ pub(super) fn mode(path: &Path) -> Option<u32> {
 /// If the copy cannot be made or changed. The directory is then as it was.
 #[cfg(target_os = "linux")]
 pub(super) fn exchange(dir: &Path, change: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
-    use nix::errno::Errno;
-    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
     let dir = dir.canonicalize()?;
     let Some(beside) = dir.parent() else {
         return Ok(false);
@@ -81,15 +81,9 @@ pub(super) fn exchange(dir: &Path, change: &dyn Fn(&Path) -> io::Result<()>) -> 
     copy_all(&dir, copy.path())?;
     change(copy.path())?;
     // What is left in the temporary directory, and removed with it, is the old state.
-    match renameat2(
-        AT_FDCWD,
-        copy.path(),
-        AT_FDCWD,
-        dir.as_path(),
-        RenameFlags::RENAME_EXCHANGE,
-    ) {
+    match renameat_with(CWD, copy.path(), CWD, &dir, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
-        Err(Errno::EINVAL | Errno::ENOSYS) => Ok(false),
+        Err(Errno::INVAL | Errno::NOSYS) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
