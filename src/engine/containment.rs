@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use super::pattern::{Haystack, required_literals};
@@ -128,7 +128,7 @@ impl PathPattern {
         }
         let glob = rest.contains(['*', '?', '[', '{']);
         let literals = if glob {
-            matcher(rest)?;
+            parse(rest, true)?;
             glob_literals(rest)
         } else {
             vec![rest.trim_end_matches('/').to_ascii_lowercase()]
@@ -282,24 +282,22 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What every path that the glob matches holds. Globs match without case, as these are compared.
-fn glob_literals(glob: &str) -> Vec<String> {
-    builder(glob)
-        .build()
+fn glob_literals(pattern: &str) -> Vec<String> {
+    parse(pattern, false)
         .map(|glob| required_literals(glob.regex()))
         .unwrap_or_default()
 }
 
-fn builder(glob: &str) -> GlobBuilder<'_> {
-    let mut builder = GlobBuilder::new(glob);
-    builder.literal_separator(true).backslash_escape(true);
-    builder
+fn matcher(pattern: &str) -> Result<GlobMatcher, GlobError> {
+    parse(pattern, true).map(|glob| glob.compile_matcher())
 }
 
-fn matcher(glob: &str) -> Result<GlobMatcher, GlobError> {
-    builder(glob)
-        .case_insensitive(true)
+fn parse(pattern: &str, ignore_case: bool) -> Result<Glob, GlobError> {
+    GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .case_insensitive(ignore_case)
         .build()
-        .map(|glob| glob.compile_matcher())
         .map_err(|error| GlobError(error.kind().to_string()))
 }
 

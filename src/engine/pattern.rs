@@ -55,14 +55,32 @@ impl Pattern {
         ignore_case: bool,
         scope: PatternScope,
     ) -> Result<Self, PatternError> {
-        compile(&source, ignore_case)?;
         let literals = required_literals(&source);
-        Ok(Self {
+        let pattern = Self {
             id,
             source,
             ignore_case,
             scope,
             literals,
+        };
+        pattern.compile()?;
+        Ok(pattern)
+    }
+
+    /// The pattern with its expression compiled, to try it on many texts.
+    ///
+    /// # Errors
+    /// If the expression does not compile, which [`Pattern::new`] excluded.
+    pub fn compile(&self) -> Result<Awake<'_>, PatternError> {
+        let regex = RegexBuilder::new(&self.source)
+            .unicode(false)
+            .case_insensitive(self.ignore_case)
+            .size_limit(SIZE_LIMIT)
+            .build()
+            .map_err(|error| PatternError(one_line(&error.to_string())))?;
+        Ok(Awake {
+            pattern: self,
+            regex,
         })
     }
 
@@ -71,15 +89,30 @@ impl Pattern {
     /// # Errors
     /// If the expression does not compile, which [`Pattern::new`] excluded.
     pub fn matches(&self, texts: &[Haystack<'_>]) -> Result<bool, PatternError> {
-        let mut awake = texts
-            .iter()
-            .filter(|text| text.holds_one_of(&self.literals))
-            .peekable();
-        if awake.peek().is_none() {
+        if !texts.iter().any(|text| self.wakes(text)) {
             return Ok(false);
         }
-        let regex = compile(&self.source, self.ignore_case)?;
-        Ok(awake.any(|haystack| regex.is_match(haystack.text.as_bytes())))
+        let awake = self.compile()?;
+        Ok(texts.iter().any(|text| awake.matches(text)))
+    }
+
+    fn wakes(&self, text: &Haystack<'_>) -> bool {
+        text.holds_one_of(&self.literals)
+    }
+}
+
+/// A pattern whose expression is compiled.
+#[derive(Debug)]
+pub struct Awake<'a> {
+    pattern: &'a Pattern,
+    regex: Regex,
+}
+
+impl Awake<'_> {
+    /// Whether the text matches. The literals are asked too: they are part of the answer.
+    #[must_use]
+    pub fn matches(&self, text: &Haystack<'_>) -> bool {
+        self.pattern.wakes(text) && self.regex.is_match(text.text.as_bytes())
     }
 }
 
@@ -115,15 +148,6 @@ impl<'a> Haystack<'a> {
     }
 }
 
-fn compile(source: &str, ignore_case: bool) -> Result<Regex, PatternError> {
-    RegexBuilder::new(source)
-        .unicode(false)
-        .case_insensitive(ignore_case)
-        .size_limit(SIZE_LIMIT)
-        .build()
-        .map_err(|error| PatternError(one_line(&error.to_string())))
-}
-
 /// The last line of the regex crate's message: its sentence, without the drawing above it.
 fn one_line(message: &str) -> String {
     let sentence = message.lines().last().unwrap_or(message).trim();
@@ -152,6 +176,13 @@ fn best_literals(hir: &Hir) -> Option<Vec<String>> {
     // A class in front hides a prefix: `\s+rm` has none, but what follows is required too.
     let inner = match hir.kind() {
         HirKind::Concat(parts) => (1..parts.len())
+            // Behind a literal only the end of what stands before it is left.
+            .filter(|start| {
+                !matches!(
+                    parts.get(start - 1).map(Hir::kind),
+                    Some(HirKind::Literal(_))
+                )
+            })
             .filter_map(|start| Some(Hir::concat(parts.get(start..)?.to_vec())))
             .map(|rest| finite_prefixes(&rest))
             .chain(parts.iter().map(best_literals))

@@ -9,6 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cedar_policy::{PolicySet, Schema, ValidationMode, Validator, pst};
+use cedar_policy_core::est;
+use cedar_policy_core::parser::parse_policyset_to_ests_and_pset;
 use miette::Diagnostic;
 
 use super::diagnostic::{Code, Problem, quote};
@@ -110,10 +112,10 @@ fn read(
         problems.push(problem.at(file, at..at + 1));
         return Vec::new();
     }
-    let set: PolicySet = match file.text.parse() {
-        Ok(set) => set,
+    // Parsed once, to both forms: `cedar_policy` would parse each policy again for its tree.
+    let (mut trees, set) = match parse_policyset_to_ests_and_pset(&file.text) {
+        Ok((trees, set)) => (trees, PolicySet::from(set)),
         Err(errors) => {
-            let errors: &cedar_policy::ParseErrors = &errors;
             problems.extend(
                 errors
                     .iter()
@@ -133,12 +135,16 @@ fn read(
     policies.sort_by_key(|policy| policy.as_ref().loc().map(|loc| loc.start()));
     policies
         .into_iter()
-        .filter_map(|policy| policy_of(policy, file, base, problems))
+        .filter_map(|policy| {
+            let tree = trees.remove(policy.as_ref().id());
+            policy_of(policy, tree, file, base, problems)
+        })
         .collect()
 }
 
 fn policy_of(
     policy: &cedar_policy::Policy,
+    tree: Option<est::Policy>,
     file: &Arc<SourceFile>,
     base: bool,
     problems: &mut Vec<Problem>,
@@ -172,7 +178,7 @@ fn policy_of(
         problems.push(problem.at(file, span.clone()));
     }
     let read = head.read(problems)?;
-    let (body, scope, references) = match encode(policy) {
+    let (body, scope, references) = match encode(tree) {
         Ok(encoded) => encoded,
         Err(text) => {
             problems.push(Problem::error(Code::CedarSyntax, text).at(file, span));
@@ -209,10 +215,10 @@ fn policy_of(
 
 type Encoded = (Vec<u8>, (ActionSet, ResourceSet), References);
 
-fn encode(policy: &cedar_policy::Policy) -> Result<Encoded, String> {
-    let tree = policy.to_pst().map_err(|error| error.to_string())?;
-    let template = tree.body();
-    let body = codec::encode(template).map_err(|error| error.0)?;
+fn encode(tree: Option<est::Policy>) -> Result<Encoded, String> {
+    let tree = tree.ok_or("this policy was lost while it was read")?;
+    let template = pst::Template::try_from(tree).map_err(|error| error.to_string())?;
+    let body = codec::encode(&template).map_err(|error| error.0)?;
     let scope = (actions(&template.action), resources(&template.resource));
     Ok((body, scope, references::of(template.clauses())))
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
-use crate::engine::pattern::{Haystack, Pattern, PatternError, PatternScope};
+use crate::engine::pattern::{Awake, Haystack, Pattern, PatternError, PatternScope};
 use crate::policy::diagnostic::{Code, Problem, quote};
 use crate::policy::layer::Layer;
 
@@ -92,19 +92,21 @@ fn read(table: Table<'_>, reader: &mut Reader<'_>) -> Option<(Range<usize>, Patt
     let (at, span) = (id.span(), source.span());
     let pattern = Pattern::new(id.into_inner(), source.into_inner(), ignore_case, scope);
     let pattern = compile(pattern, span, reader)?;
-    check_examples(&pattern, &examples, true, reader);
-    check_examples(&pattern, &counterexamples, false, reader);
+    if let Ok(awake) = pattern.compile() {
+        check_examples(&awake, &examples, true, reader);
+        check_examples(&awake, &counterexamples, false, reader);
+    }
     Some((at, pattern))
 }
 
 fn check_examples(
-    pattern: &Pattern,
+    pattern: &Awake<'_>,
     examples: &[Spanned<String>],
     wanted: bool,
     reader: &mut Reader<'_>,
 ) {
     for example in examples {
-        if pattern.matches(&[Haystack::new(example.get_ref())]) == Ok(wanted) {
+        if pattern.matches(&Haystack::new(example.get_ref())) == wanted {
             continue;
         }
         let text = if wanted {
