@@ -1,10 +1,12 @@
-//! The algorithm: Cedar is asked once with every policy, and a second time without what only asks.
+//! The algorithm: Cedar is asked once with every policy, and, where a forbid or an ask held, a
+//! second time with the permits alone.
 //!
 //! Cedar skips a policy that errs, and its own answer is then *allow*. Here any error is a denial.
 
 use cedar_policy::{
-    Authorizer, Context as CedarContext, Decision as CedarDecision, Entities, Entity, EntityId,
-    EntityTypeName, EntityUid, PolicyId, PolicySet, Request as CedarRequest, RestrictedExpression,
+    Authorizer, Context as CedarContext, Decision as CedarDecision, Effect as CedarEffect,
+    Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicyId, PolicySet,
+    Request as CedarRequest, RestrictedExpression,
 };
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
@@ -46,6 +48,8 @@ pub(super) struct Question(CedarRequest, Entities);
 /// The policies of one bundle that can speak of one action on one type of resource.
 struct Slice {
     set: PolicySet,
+    /// The permits alone, once they were needed.
+    permits: OnceLock<PolicySet>,
     members: Vec<usize>,
 }
 
@@ -181,7 +185,11 @@ impl Slice {
                 .map_err(|error| broken(error.to_string()))?;
             members.push(index);
         }
-        Ok(Self { set, members })
+        Ok(Self {
+            set,
+            permits: OnceLock::new(),
+            members,
+        })
     }
 
     fn judge(&self, bundle: &Bundle, question: &Question) -> Result<Judged, EvaluationError> {
@@ -191,7 +199,7 @@ impl Slice {
             CedarDecision::Deny if held.is_empty() => Vec::new(),
             // Cedar names the forbids only: what do the permits say without them?
             CedarDecision::Deny => {
-                let permits = self.without(&held, question)?;
+                let permits = self.permits(question)?;
                 held.extend(&permits);
                 permits
             }
@@ -227,18 +235,19 @@ impl Slice {
         })
     }
 
-    /// The policies that hold where those are left out.
-    fn without(
-        &self,
-        left_out: &[usize],
-        question: &Question,
-    ) -> Result<Vec<usize>, EvaluationError> {
-        let mut rest = self.set.clone();
-        for index in left_out {
-            rest.remove_static(PolicyId::new(index.to_string()))
-                .map_err(|error| failure(&error.to_string()))?;
-        }
-        ask(&rest, question).map(|(_, held)| held)
+    /// The permits that hold.
+    fn permits(&self, question: &Question) -> Result<Vec<usize>, EvaluationError> {
+        let permits = match self.permits.get() {
+            Some(permits) => permits,
+            None => {
+                let permits = self.set.policies();
+                let permits = permits.filter(|policy| policy.effect() == CedarEffect::Permit);
+                let permits = PolicySet::from_policies(permits.cloned())
+                    .map_err(|error| failure(&error.to_string()))?;
+                self.permits.get_or_init(|| permits)
+            }
+        };
+        ask(permits, question).map(|(_, held)| held)
     }
 }
 
