@@ -1,22 +1,29 @@
 //! JSON as a gate reads it: one document, no duplicate keys, no NUL, nothing after the end.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// So many values and no more: a number of two bytes takes seventy in memory, and a process that
+/// runs out of it dies without an answer.
+const VALUES: usize = 500_000;
+
 /// Parses exactly one document.
 ///
 /// # Errors
 /// In words, if the bytes are no UTF-8, no JSON, hold a duplicate key or a NUL at any level, are
-/// nested more deeply than serde_json allows (128), or are followed by anything but blanks.
+/// nested more deeply than serde_json allows (128), are more than 500,000 values, or are followed by
+/// anything but blanks.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict
+    let left = Cell::new(VALUES);
+    let value = Strict { left: &left }
         .deserialize(&mut deserializer)
         .map_err(|error| error.to_string())?;
     deserializer.end().map_err(|error| error.to_string())?;
@@ -24,17 +31,25 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
 }
 
 #[derive(Clone, Copy)]
-struct Strict;
+struct Strict<'a> {
+    /// How many more values there may be.
+    left: &'a Cell<usize>,
+}
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| {
+            let text = format!("it holds more than {VALUES} values");
+            <D::Error as de::Error>::custom(text)
+        })?;
+        self.left.set(left);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,6 +133,7 @@ mod tests {
     #[test]
     fn what_is_not_one_clean_document_is_refused() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let many = format!("[{}1]", "1,".repeat(VALUES));
         for bytes in [
             &b""[..],
             b" \n",
@@ -137,6 +153,7 @@ mod tests {
             b"[1,]",
             b"\"\xff\"",
             deep.as_bytes(),
+            many.as_bytes(),
         ] {
             assert!(parse(bytes).is_err(), "{}", String::from_utf8_lossy(bytes));
         }

@@ -678,7 +678,11 @@ fn faults_deny_under_a_memory_limit() {
         "{{\"cwd\":\"/\",\"toolName\":\"view\",\"toolArgs\":{{\"path\":\"/etc/shadow\"}},\"x\":[{}1]}}",
         "1,".repeat(4_000_000)
     );
-    for event in [big, many] {
+    let objects = format!(
+        "{{\"cwd\":\"/\",\"toolName\":\"view\",\"toolArgs\":{{\"path\":\"/etc/shadow\",\"x\":[{}1]}}}}",
+        "{\"a\":1},".repeat(240_000)
+    );
+    for event in [big, many, objects] {
         let mut command = Command::new("sh");
         command
             .args(["-c", "ulimit -v 524288; exec \"$0\" \"$@\""])
