@@ -6,6 +6,7 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use super::pattern::{Haystack, required_literals};
+use super::program::{Interpreter, Program, Variable, Wrapper, labels_of};
 
 /// The label of what protects this program itself. Monitor mode never covers it.
 pub const GUARD: &str = "guard";
@@ -19,6 +20,12 @@ pub struct Containment {
     pub labels: Vec<PathLabel>,
     /// Labels of programs.
     pub programs: Vec<Program>,
+    /// Programs that run the command among their words.
+    pub wrappers: Vec<Wrapper>,
+    /// Programs that run code.
+    pub interpreters: Vec<Interpreter>,
+    /// Variables that change what programs do.
+    pub variables: Vec<Variable>,
     /// Argument keys whose values are data and no paths.
     pub data_keys: Vec<String>,
 }
@@ -43,38 +50,6 @@ pub struct PathPattern {
     pub glob: bool,
     /// Lower-case texts, one of which every match holds; none if there are no such texts.
     pub literals: Vec<String>,
-}
-
-/// What is known about a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
-    /// Its names.
-    pub names: Vec<String>,
-    /// Only with one of these subcommands; empty: with any.
-    pub subcommands: Vec<String>,
-    /// Only with one of these words among the arguments; empty: with any.
-    pub with: Vec<String>,
-    /// Only without all of these words.
-    pub without: Vec<String>,
-    /// The labels that it then carries.
-    pub labels: Vec<String>,
-    /// What it does to the paths that it is given.
-    pub operands: Operands,
-}
-
-/// What a program does to the paths that it is given.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Operands {
-    /// Its operands are no paths.
-    None,
-    /// Nobody said: what looks like a path is taken for one that is read.
-    #[default]
-    Guess,
-    /// It looks at them.
-    Read,
-    /// It changes them.
-    Write,
 }
 
 /// Where the things are that patterns can name. Resolved, absolute, without a final slash.
@@ -204,53 +179,51 @@ impl Containment {
             .collect()
     }
 
-    /// The labels of a command, and what it does to its path operands.
+    /// The labels that forbid and that something below the folder carries: what would go with it.
+    #[must_use]
+    pub fn labels_below(
+        &self,
+        folder: &str,
+        places: &Places,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> BTreeSet<String> {
+        let holds = |pattern: &PathPattern| match pattern.source.strip_prefix("**/") {
+            Some(rest) => {
+                let fixed: Vec<&str> = rest
+                    .split('/')
+                    .take_while(|part| !part.contains(['*', '?', '[', '{']))
+                    .collect();
+                !fixed.is_empty() && exists(&format!("{folder}/{}", fixed.join("/")))
+            }
+            None => pattern.expand(places).iter().any(|expanded| {
+                let fixed = expanded.split(['*', '?', '[', '{']).next();
+                fixed.is_some_and(|fixed| is_below(fixed.trim_end_matches('/'), folder))
+            }),
+        };
+        self.labels
+            .iter()
+            .filter(|label| label.as_written && label.paths.iter().any(holds))
+            .map(|label| label.name.clone())
+            .collect()
+    }
+
+    /// The labels of a command, and the entries of the tables that speak of it.
     #[must_use]
     pub fn program_labels(
         &self,
         program: &str,
         subcommand: &str,
         arguments: &[String],
-    ) -> (BTreeSet<String>, Operands) {
-        let mut labels = BTreeSet::new();
-        let mut operands = None;
-        for entry in &self.programs {
-            if entry.applies(program, subcommand, arguments) {
-                labels.extend(entry.labels.iter().cloned());
-                operands = operands.max(Some(entry.operands));
-            }
-        }
-        (labels, operands.unwrap_or_default())
+    ) -> (BTreeSet<String>, Vec<&Program>) {
+        labels_of(&self.programs, program, subcommand, arguments)
     }
-}
 
-impl Program {
-    /// Whether the entry speaks of that command.
-    #[must_use]
-    pub fn applies(&self, program: &str, subcommand: &str, arguments: &[String]) -> bool {
-        let has = |word: &String| arguments.iter().any(|argument| is_word(argument, word));
-        self.names.iter().any(|name| name == program)
-            && (self.subcommands.is_empty() || self.subcommands.iter().any(|s| s == subcommand))
-            && (self.with.is_empty() || self.with.iter().any(has))
-            && !self.without.iter().any(has)
-    }
-}
-
-/// Whether `argument` is the word, `--word=value`, or a cluster of short options that holds `-w`.
-fn is_word(argument: &str, word: &str) -> bool {
-    if argument == word {
-        return true;
-    }
-    if word.starts_with("--") {
-        return argument
-            .strip_prefix(word)
-            .is_some_and(|rest| rest.starts_with('='));
-    }
-    match word.strip_prefix('-') {
-        Some(letter) if letter.chars().count() == 1 => argument
-            .strip_prefix('-')
-            .is_some_and(|cluster| !cluster.starts_with('-') && cluster.contains(letter)),
-        _ => false,
+    /// The labels of a command that sets this variable.
+    pub fn variable_labels(&self, name: &str) -> impl Iterator<Item = &String> {
+        self.variables
+            .iter()
+            .filter(move |entry| entry.covers(name))
+            .flat_map(|entry| &entry.labels)
     }
 }
 
@@ -350,13 +323,5 @@ mod tests {
         assert!(PathPattern::new("").is_err());
         assert!(PathPattern::new("${home}/x").is_err());
         assert!(PathPattern::new("/a/[").is_err());
-    }
-
-    #[test]
-    fn options_are_found_in_clusters() {
-        assert!(is_word("-rf", "-f"));
-        assert!(is_word("--force=now", "--force"));
-        assert!(!is_word("--force-with-lease", "--force"));
-        assert!(!is_word("--f", "-f"));
     }
 }

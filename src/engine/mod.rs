@@ -16,6 +16,7 @@ pub mod decision;
 pub mod explain;
 pub mod pattern;
 pub mod permission;
+pub mod program;
 pub mod request;
 pub mod schema;
 

@@ -86,8 +86,10 @@ pub struct CommandFacts {
     pub subcommand: String,
     /// The words after the program.
     pub arguments: BTreeSet<String>,
-    /// Whether the whole line is understood.
+    /// Whether all that matters of it is known.
     pub certain: bool,
+    /// Where the code comes from that it runs; empty if it runs none.
+    pub code: String,
     /// The labels that the program tables of `containment.toml` give.
     pub labels: BTreeSet<String>,
 }
@@ -302,7 +304,11 @@ pub const PATH: &[Attribute] = &[
 
 /// The attributes of `Bridge::Command`.
 pub const COMMAND: &[Attribute] = &[
-    attribute("text", "String", "the whole line"),
+    attribute(
+        "text",
+        "String",
+        "one simple command, or the whole line where it is not understood",
+    ),
     attribute(
         "program",
         "String",
@@ -314,7 +320,12 @@ pub const COMMAND: &[Attribute] = &[
         "the first word that is no option, or empty",
     ),
     attribute("arguments", "Set<String>", "the words after the program"),
-    attribute("certain", "Bool", "the whole line is understood"),
+    attribute("certain", "Bool", "all that matters of it is known"),
+    attribute(
+        "code",
+        "String",
+        "judged, quiet, file, inline, stdin, written, unknown, decoded, download or empty: where the code comes from that it runs",
+    ),
     attribute("labels", "Set<String>", "given by containment.toml"),
 ];
 
@@ -404,6 +415,7 @@ impl Resource {
                 ("subcommand", Value::String(&command.subcommand)),
                 ("arguments", Value::Set(&command.arguments)),
                 ("certain", Value::Bool(command.certain)),
+                ("code", Value::String(&command.code)),
                 ("labels", Value::Set(&command.labels)),
             ],
             Self::Url(url) => vec![("given", Value::String(&url.given))],

@@ -4,5 +4,6 @@
 
 pub mod chain;
 pub mod paths;
+pub mod scripts;
 pub mod shell;
 pub mod tools;

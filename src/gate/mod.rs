@@ -9,15 +9,19 @@ pub mod place;
 mod recording;
 mod requests;
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::config;
+use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
 use crate::engine::pattern::Haystack;
+use crate::engine::request::Resource;
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
+use crate::facts::scripts::Scripts;
 use event::{Body, Event, EventName};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
 use place::Installation;
@@ -146,6 +150,14 @@ impl Gate {
             // A lineage that cannot be kept would let a chain grow: the record then fails as well.
             let _ = Lineage::new(&self.here.state).record(id, parent.as_deref());
         }
+        let decision = match self.keep_written(event, &decision, questions.as_ref()) {
+            Ok(()) => decision,
+            Err(error) => Decision::fault(
+                FaultClass::AuditUnavailable,
+                format!("what is written cannot be kept in mind: {error}"),
+                "free space in the state directory",
+            ),
+        };
         let judgement = recording::Told {
             event: Some(event),
             unread: None,
@@ -175,6 +187,35 @@ impl Gate {
             },
             judgement: trace,
         }
+    }
+
+    /// Remembers the files that this call may write: running one is then running an agent's own
+    /// code. Before the answer, because parallel calls are judged before either runs.
+    fn keep_written(
+        &self,
+        event: &Event,
+        decision: &Decision,
+        questions: Option<&Questions>,
+    ) -> io::Result<()> {
+        let (Some(questions), EventName::PreToolUse, Sink::State) =
+            (questions, event.name, &self.sink)
+        else {
+            return Ok(());
+        };
+        let Some(root) = questions.root.as_deref() else {
+            return Ok(());
+        };
+        if matches!(decision, Decision::Deny(_)) {
+            return Ok(());
+        }
+        let written = questions.requests.iter().filter_map(|request| {
+            let Resource::Path(path) = &request.resource else {
+                return None;
+            };
+            let writes = request.action == Action::Write && request.context.operation != "delete";
+            (writes && path.inside).then(|| Path::new(&path.resolved))
+        });
+        Scripts::new(&self.here.state, root).note(written)
     }
 
     /// Refuses what could not even be read, and records that.

@@ -11,15 +11,16 @@ use super::place::Installation;
 use crate::engine::REQUEST_LIMIT;
 use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
-use crate::engine::containment::{Operands, Places};
+use crate::engine::containment::Places;
 use crate::engine::decision::FaultClass;
 use crate::engine::pattern::{Haystack, PatternScope};
 use crate::engine::request::{
     Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, UrlFacts,
 };
 use crate::facts::chain::Lineage;
-use crate::facts::paths::Workspace;
-use crate::facts::shell::{self, Plain};
+use crate::facts::paths::{self, Resolved, Workspace};
+use crate::facts::scripts::Scripts;
+use crate::facts::shell::{self, Access, CodeSource, PathUse, Surroundings};
 use crate::facts::tools::{self, Tool};
 
 /// Why an event could not be made into requests. Always a denial.
@@ -72,6 +73,7 @@ pub(super) fn questions(
     let asker = Asker {
         bundle,
         home,
+        state: &here.state,
         places: here.places(&workspace),
         context: Context {
             event: event.name.snake().to_owned(),
@@ -114,6 +116,7 @@ pub(super) fn questions(
 struct Asker<'a> {
     bundle: &'a Bundle,
     home: Option<&'a Path>,
+    state: &'a Path,
     places: Places,
     workspace: Workspace,
     agent: Agent,
@@ -245,49 +248,85 @@ impl Asker<'_> {
         context: &Context,
         requests: &mut Vec<Request>,
     ) -> Result<(), Fault> {
-        let Some((line, plain)) =
-            command_line(call).and_then(|line| Some((line, Plain::parse(line)?)))
-        else {
+        let Some(line) = command_line(call) else {
             self.unread_command(call, context, requests);
             return Ok(());
         };
-        let subcommand = plain.subcommand().to_owned();
-        let (labels, operands) = self.bundle.settings.containment.program_labels(
-            &plain.program,
-            &subcommand,
-            &plain.arguments,
-        );
-        for word in &distinct(plain.arguments.clone())? {
-            let word = shell::path_part(word);
-            let action = match operands {
-                Operands::Write if !word.is_empty() => Action::Write,
-                Operands::Read if !word.is_empty() => Action::Read,
-                Operands::Guess if shell::looks_like_path(word) => Action::Read,
-                _ => continue,
-            };
-            requests.push(self.path(action, word, context));
-        }
-        let mut labels = labels;
-        if plain.path.contains('/') {
-            // A program given by its path is what stands there, not what its name promises.
-            let path = self.path(Action::Read, &plain.path, context);
-            if let Resource::Path(facts) = &path.resource
-                && !facts.labels.contains("system")
-            {
-                labels.remove("everyday");
+        let mut cwd = self.workspace.cwd.clone();
+        for given in self.path_arguments(&without_command(&call.args))? {
+            let path = self.path(Action::Read, &given, context);
+            if let Resource::Path(facts) = &path.resource {
+                cwd = PathBuf::from(&facts.resolved);
             }
             requests.push(path);
         }
-        let facts = CommandFacts {
-            text: line.to_owned(),
-            program: plain.program,
-            subcommand,
-            arguments: plain.arguments.into_iter().collect(),
-            certain: true,
-            labels,
+        let here = Surroundings {
+            cwd: &cwd,
+            root: self.workspace.root.as_deref(),
+            home: self.home,
         };
-        requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        let analysed = shell::analyse(line, &self.bundle.settings.containment, here);
+        for path in distinct(analysed.paths)? {
+            requests.push(self.path_use(&path, context));
+        }
+        for command in analysed.commands {
+            let mut labels = command.labels;
+            // A program given by its path is what stands there, not what its name promises.
+            if command.path.contains('/') && !self.is_system(&command.path, &cwd) {
+                labels.remove("everyday");
+            }
+            let mut code = command.code;
+            let written = Scripts::new(self.state, self.workspace.root.as_deref().unwrap_or(&cwd));
+            if code == CodeSource::File && command.scripts.iter().any(|path| written.holds(path)) {
+                code = CodeSource::Written;
+            }
+            let facts = CommandFacts {
+                text: command.text,
+                program: command.program,
+                subcommand: command.subcommand,
+                arguments: command.arguments.into_iter().collect(),
+                certain: command.certain,
+                code: code.name().to_owned(),
+                labels,
+            };
+            requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        }
+        let said = requests
+            .iter()
+            .any(|request| matches!(request.resource, Resource::Command(_)));
+        if analysed.uncertain.is_some() || !said {
+            let facts = CommandFacts {
+                text: line.to_owned(),
+                certain: analysed.uncertain.is_none(),
+                ..CommandFacts::default()
+            };
+            requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        }
         Ok(())
+    }
+
+    fn is_system(&self, path: &str, cwd: &Path) -> bool {
+        let resolved = paths::resolve(path, cwd, self.home);
+        let target = display(&resolved.target);
+        let written = display(&resolved.written);
+        let containment = &self.bundle.settings.containment;
+        containment
+            .path_labels(&target, &written, &self.places)
+            .contains("system")
+    }
+
+    fn path_use(&self, path: &PathUse, context: &Context) -> Request {
+        let (action, operation) = match path.access {
+            Access::Read => (Action::Read, "read"),
+            Access::Write => (Action::Write, "update"),
+            Access::Delete => (Action::Write, "delete"),
+        };
+        let context = Context {
+            operation: operation.to_owned(),
+            ..context.clone()
+        };
+        let resolved = paths::resolve(&path.given, &path.cwd, self.home);
+        self.resolved(action, &path.given, resolved, &context)
     }
 
     /// A command line that is not understood, or that stands where nobody expects it: its text is
@@ -302,12 +341,25 @@ impl Asker<'_> {
 
     fn path(&self, action: Action, given: &str, context: &Context) -> Request {
         let resolved = self.workspace.resolve(given, self.home);
+        self.resolved(action, given, resolved, context)
+    }
+
+    fn resolved(
+        &self,
+        action: Action,
+        given: &str,
+        resolved: Resolved,
+        context: &Context,
+    ) -> Request {
         let target = display(&resolved.target);
-        let labels = self.bundle.settings.containment.path_labels(
-            &target,
-            &display(&resolved.written),
-            &self.places,
-        );
+        let containment = &self.bundle.settings.containment;
+        let written = display(&resolved.written);
+        let mut labels = containment.path_labels(&target, &written, &self.places);
+        if context.operation == "delete" || context.operation == "move" {
+            // Who takes a folder away takes what is below it.
+            let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
+            labels.extend(containment.labels_below(&target, &self.places, &exists));
+        }
         let facts = PathFacts {
             given: given.to_owned(),
             inside: resolved.fault.is_none() && self.workspace.contains(&resolved.target),
@@ -380,6 +432,15 @@ fn command_line(call: &ToolCall) -> Option<&str> {
     COMMAND_KEYS
         .iter()
         .find_map(|key| call.args.get(key)?.as_str())
+}
+
+/// The arguments besides the command line.
+fn without_command(args: &Value) -> Value {
+    let mut rest = args.clone();
+    if let Value::Object(fields) = &mut rest {
+        fields.retain(|key, _| !COMMAND_KEYS.contains(&key.as_str()));
+    }
+    rest
 }
 
 /// The folder that a glob starts from, where it leaves the working directory.

@@ -41,8 +41,16 @@ fn the_answers_have_the_hosts_form() {
             "allow",
         ),
         ("bash", json!({"command": "git push"}), "ask"),
-        ("bash", json!({"command": "rm -rf build"}), "ask"),
-        ("bash", json!({"command": "ls | wc -l"}), "ask"),
+        ("bash", json!({"command": "rm -rf build"}), "allow"),
+        ("bash", json!({"command": "ls | wc -l"}), "allow"),
+        ("bash", json!({"command": "rm -rf .git"}), "deny"),
+        ("bash", json!({"command": "rm -rf \"$X\""}), "ask"),
+        (
+            "bash",
+            json!({"command": "python3 -c \"import os\""}),
+            "ask",
+        ),
+        ("bash", json!({"command": "echo 'sudo rm -rf /'"}), "allow"),
         ("bash", json!({"command": "frobnicate"}), "ask"),
         ("web_fetch", json!({"url": "https://example.com"}), "ask"),
         ("triv-add", json!({"a": 1}), "ask"),
@@ -712,4 +720,18 @@ fn a_linked_working_directory_is_the_workspace_that_it_leads_to() {
         judge_bytes(&stage, event.to_string().as_bytes()).decision(),
         "deny"
     );
+}
+
+#[test]
+fn a_file_that_an_agent_wrote_is_not_run_unasked() {
+    let stage = Stage::new();
+    let run = json!({"command": "bash tool.sh"});
+    assert_eq!(stage.judge("bash", &run).decision(), "allow");
+    let write = json!({"path": "tool.sh", "file_text": "echo hi\n"});
+    assert_eq!(stage.judge("create", &write).decision(), "allow");
+    assert_eq!(stage.judge("bash", &run).decision(), "ask");
+    let other = json!({"command": "echo x > other.py"});
+    assert_eq!(stage.judge("bash", &other).decision(), "allow");
+    let run = json!({"command": "cd . && python3 ./other.py"});
+    assert_eq!(stage.judge("bash", &run).decision(), "ask");
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use copilot_bridge::engine::bundle::{Bundle, ErrorRule, Handling, Mode, Verdict};
-use copilot_bridge::engine::containment::{Operands, PathLabel, PathPattern, Program};
+use copilot_bridge::engine::containment::{PathLabel, PathPattern};
 use copilot_bridge::engine::decision::{Effect, FaultClass};
 use copilot_bridge::engine::pattern::{Pattern, PatternScope};
+use copilot_bridge::engine::program::{Operands, Program};
 use copilot_bridge::engine::request::Agent;
 use copilot_bridge::gate::Refused;
 use copilot_bridge::gate::event::{Body, Capabilities, Event, EventName, ToolCall};
@@ -98,11 +99,11 @@ fn bundle(policies: Policies) -> Result<Bundle, Refused> {
         .collect();
     containment.programs = vec![Program {
         names: vec!["rm".to_owned(), "cat".to_owned()],
-        subcommands: Vec::new(),
         with: vec!["-f".to_owned()],
         without: vec!["--help".to_owned()],
         labels: vec!["destructive".to_owned()],
         operands: Operands::Write,
+        ..Program::default()
     }];
     Ok(bundle)
 }

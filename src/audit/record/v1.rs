@@ -245,6 +245,7 @@ fn request(request: &Request, key: &Key) -> Value {
             "program": text(&command.program, key),
             "arguments": command.arguments.len(),
             "certain": command.certain,
+            "code": command.code,
             "labels": command.labels,
         }),
         Resource::Url(url) => json!({"type": "url", "given": hidden(&url.given, key)}),

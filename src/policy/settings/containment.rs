@@ -3,11 +3,10 @@
 use toml::Spanned;
 
 use super::merge::{add, intersect};
+use super::programs;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
-use crate::engine::containment::{
-    Containment, GUARD, GlobError, Operands, PathLabel, PathPattern, Program,
-};
+use crate::engine::containment::{Containment, GUARD, GlobError, PathLabel, PathPattern};
 use crate::policy::diagnostic::{Code, Problem, quote};
 
 /// The keys of the file.
@@ -20,31 +19,16 @@ pub const KEYS: &[Key] = &[
     key("credentials", Merge::Union),
     key("label", Merge::BaseOnly),
     key("program", Merge::BaseOnly),
+    key("wrapper", Merge::BaseOnly),
+    key("interpreter", Merge::BaseOnly),
+    key("variable", Merge::BaseOnly),
 ];
 
 /// The keys of `[[label]]`.
 pub const LABEL: &[Key] = &[key("name", Merge::PerFile), key("paths", Merge::PerFile)];
 
-/// The keys of `[[program]]`.
-pub const PROGRAM: &[Key] = &[
-    key("names", Merge::PerFile),
-    key("subcommands", Merge::PerFile),
-    key("with", Merge::PerFile),
-    key("without", Merge::PerFile),
-    key("labels", Merge::PerFile),
-    key("operands", Merge::PerFile),
-    key("examples", Merge::PerFile),
-    key("counterexamples", Merge::PerFile),
-];
-
 /// The labels that forbid: the path as it was written counts too, and every layer may add to them.
 pub const RESERVED: [&str; 3] = [GUARD, "starts_code", "credentials"];
-
-const OPERANDS: [(&str, Operands); 3] = [
-    ("none", Operands::None),
-    ("read", Operands::Read),
-    ("write", Operands::Write),
-];
 
 /// What holds before any file spoke: the reserved labels, of no path yet.
 pub(super) fn empty() -> Containment {
@@ -91,7 +75,23 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
         add_label(containment, table, reader);
     }
     for table in root.tables("program", reader) {
-        containment.programs.extend(program(table, reader));
+        containment
+            .programs
+            .extend(programs::program(table, reader));
+    }
+    for table in root.tables("wrapper", reader) {
+        containment
+            .wrappers
+            .extend(programs::wrapper(table, reader));
+    }
+    for table in root.tables("interpreter", reader) {
+        let entry = programs::interpreter(table, reader);
+        containment.interpreters.extend(entry);
+    }
+    for table in root.tables("variable", reader) {
+        containment
+            .variables
+            .extend(programs::variable(table, reader));
     }
 }
 
@@ -138,63 +138,4 @@ fn paths(texts: Vec<Spanned<String>>, reader: &mut Reader<'_>) -> Vec<PathPatter
             }
         })
         .collect()
-}
-
-fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Program> {
-    table.check(PROGRAM, reader);
-    let mut plain = |name| -> Vec<String> {
-        table
-            .texts(name, reader)
-            .into_iter()
-            .map(Spanned::into_inner)
-            .collect()
-    };
-    let entry = Program {
-        names: plain("names"),
-        subcommands: plain("subcommands"),
-        with: plain("with"),
-        without: plain("without"),
-        labels: plain("labels"),
-        operands: table
-            .choice("operands", &OPERANDS, reader)
-            .map(Spanned::into_inner)
-            .unwrap_or_default(),
-    };
-    if entry.names.is_empty() {
-        table.missing("names", reader);
-        return None;
-    }
-    check_examples(&entry, table, "examples", true, reader);
-    check_examples(&entry, table, "counterexamples", false, reader);
-    Some(entry)
-}
-
-fn check_examples(
-    entry: &Program,
-    table: Table<'_>,
-    key: &str,
-    wanted: bool,
-    reader: &mut Reader<'_>,
-) {
-    for example in table.texts(key, reader) {
-        let text = match applies(entry, example.get_ref()) {
-            Some(found) if found == wanted => continue,
-            Some(false) => "the entry does not hold for this example",
-            Some(true) => "the entry holds for this counterexample",
-            None => "this is no command line",
-        };
-        reader.push(example.span(), Problem::error(Code::FailedExample, text));
-    }
-}
-
-/// Whether the entry holds for a command line; `None` if the line is none.
-fn applies(entry: &Program, line: &str) -> Option<bool> {
-    let words = shlex::split(line)?;
-    let (first, arguments) = words.split_first()?;
-    let program = first.rsplit('/').next().unwrap_or_default();
-    let subcommand = arguments
-        .iter()
-        .find(|word| !word.starts_with('-'))
-        .map_or("", String::as_str);
-    Some(entry.applies(program, subcommand, arguments))
 }

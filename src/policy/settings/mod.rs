@@ -4,6 +4,7 @@ pub mod bridge;
 pub mod containment;
 mod merge;
 pub mod permission;
+pub mod programs;
 mod table;
 
 use std::sync::Arc;

@@ -1,0 +1,158 @@
+//! Files that an agent wrote: whoever runs one runs what the agent wrote.
+//!
+//! One line a file, appended with one write, so that parallel hooks do not lose any; two files a
+//! workspace, this week's and the last one's, so that nothing has to be taken out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+/// A list larger than this is full: then every file counts as written, in bytes.
+const LIMIT: u64 = 4 << 20;
+
+/// How long a list is written to, in seconds. A file is remembered for one to two of these.
+const PERIOD: u64 = 7 * 24 * 60 * 60;
+
+/// The files that agents wrote in one workspace, in `<state>/scripts`.
+#[derive(Debug, Clone)]
+pub struct Scripts {
+    dir: PathBuf,
+    workspace: String,
+}
+
+impl Scripts {
+    /// The list of that workspace, below that state directory.
+    #[must_use]
+    pub fn new(state: &Path, workspace: &Path) -> Self {
+        Self {
+            dir: state.join("scripts"),
+            workspace: digest(workspace).chars().take(32).collect(),
+        }
+    }
+
+    /// Remembers that these files are written. Resolved paths.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn note<'a>(&self, paths: impl IntoIterator<Item = &'a Path>) -> io::Result<()> {
+        let mut lines = String::new();
+        for path in paths {
+            lines.push_str(&digest(path));
+            lines.push('\n');
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let period = now() / PERIOD;
+        let file = self.file(period);
+        if !file.exists() {
+            self.start(period)?;
+        }
+        let mut list = private(OpenOptions::new().create(true).append(true)).open(file)?;
+        if list.metadata()?.len() <= LIMIT {
+            list.write_all(lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Whether an agent wrote that file. A list that cannot be read, or is full, says yes.
+    #[must_use]
+    pub fn holds(&self, path: &Path) -> bool {
+        let period = now() / PERIOD;
+        let wanted = digest(path);
+        [period, period.saturating_sub(1)]
+            .into_iter()
+            .any(|period| match read(&self.file(period)) {
+                Ok(Some(list)) => list.lines().any(|line| line == wanted),
+                Ok(None) => false,
+                Err(_) => true,
+            })
+    }
+
+    fn file(&self, period: u64) -> PathBuf {
+        self.dir.join(format!("{}-{period}", self.workspace))
+    }
+
+    /// Begins a list: the folder is made, and what is too old goes.
+    fn start(&self, period: u64) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.dir)?;
+        for entry in self.dir.read_dir()?.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let made = name
+                .rsplit_once('-')
+                .and_then(|(_, made)| made.parse().ok());
+            if made.is_some_and(|made: u64| made + 1 < period) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(file: &Path) -> io::Result<Option<String>> {
+    let list = match File::open(file) {
+        Ok(list) => list,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if list.metadata()?.len() > LIMIT {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut text = String::new();
+    list.take(2 * LIMIT).read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+fn digest(path: &Path) -> String {
+    HEXLOWER.encode(&Sha256::digest(path.as_os_str().as_encoded_bytes()))
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_known_in_its_workspace_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let scripts = Scripts::new(dir.path(), Path::new("/ws"));
+        assert!(!scripts.holds(Path::new("/ws/a.sh")));
+        scripts
+            .note([Path::new("/ws/a.sh"), Path::new("/ws/b.sh")])
+            .unwrap();
+        assert!(scripts.holds(Path::new("/ws/a.sh")));
+        assert!(scripts.holds(Path::new("/ws/b.sh")));
+        assert!(!scripts.holds(Path::new("/ws/c.sh")));
+        assert!(!Scripts::new(dir.path(), Path::new("/other")).holds(Path::new("/ws/a.sh")));
+    }
+
+    #[test]
+    fn a_full_list_holds_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let scripts = Scripts::new(dir.path(), Path::new("/ws"));
+        scripts.note([Path::new("/ws/a.sh")]).unwrap();
+        let list = scripts.file(now() / PERIOD);
+        fs::write(list, "x\n".repeat(3 << 20)).unwrap();
+        assert!(scripts.holds(Path::new("/ws/never")));
+    }
+}

@@ -1,0 +1,324 @@
+//! Commands inside of commands: what wrappers run, and where interpreters get their code.
+
+use std::path::PathBuf;
+
+use super::state::{Arg, Input, Origin, State};
+use super::walk::Walker;
+use super::{Access, CodeSource, Command};
+use crate::engine::program::{CodeOperand, Interpreter, Wrapper, is_word};
+use crate::facts::paths::resolve;
+
+impl Walker<'_> {
+    /// The command inside of a wrapper, if there is one.
+    pub(super) fn wrapped(
+        &mut self,
+        wrapper: &Wrapper,
+        args: &[Arg],
+        state: &mut State,
+        input: &Input,
+    ) -> Option<Origin> {
+        let says = |arg: &&Arg| wrapper.except.iter().any(|word| is_word(&arg.text, word));
+        if args
+            .iter()
+            .take_while(|arg| arg.is_option())
+            .any(|arg| says(&arg))
+        {
+            return None;
+        }
+        if !wrapper.after.is_empty() {
+            return self.wrapped_after(wrapper, args, state, input);
+        }
+        let mut variables = Vec::new();
+        let mut index = 0;
+        let mut placeholder = None;
+        while let Some(arg) = args.get(index) {
+            if !arg.known {
+                break;
+            }
+            let assignment = arg.text.split_once('=').filter(|_| wrapper.assignments);
+            if arg.text == "--" {
+                index += 1;
+                break;
+            } else if wrapper.valued.contains(&arg.text) {
+                placeholder = matches!(arg.text.as_str(), "-I" | "--replace")
+                    .then(|| args.get(index + 1))
+                    .flatten()
+                    .or(placeholder);
+                index += 2;
+            } else if arg.is_option() {
+                index += 1;
+            } else if let Some((name, _)) = assignment {
+                variables.push(name.to_owned());
+                index += 1;
+            } else {
+                break;
+            }
+        }
+        index += usize::from(wrapper.operands);
+        let mut inner = args.get(index..)?.to_vec();
+        if inner.is_empty() {
+            return None;
+        }
+        if wrapper.joins {
+            if inner.iter().any(|arg| !arg.known) {
+                let origin = inner.iter().map(|arg| arg.origin).max().unwrap_or_default();
+                return Some(self.unread(&inner, origin));
+            }
+            return Some(self.code(&joined(&inner), &mut state.clone(), input));
+        }
+        if wrapper.appends {
+            let added = input
+                .lists
+                .clone()
+                .unwrap_or_else(|| vec![Arg::unknown(input.origin)]);
+            match placeholder {
+                Some(mark) => inner = replaced(inner, &mark.text, &added),
+                None => inner.extend(added),
+            }
+        }
+        let text = joined(&inner);
+        Some(self.invoke(inner, &text, &variables, &mut state.clone(), input))
+    }
+
+    /// `find … -exec COMMAND {} +`
+    fn wrapped_after(
+        &mut self,
+        wrapper: &Wrapper,
+        args: &[Arg],
+        state: &mut State,
+        input: &Input,
+    ) -> Option<Origin> {
+        let mut roots: Vec<Arg> = args
+            .iter()
+            .take_while(|arg| !arg.text.starts_with(['-', '(', '!']))
+            .cloned()
+            .collect();
+        if roots.is_empty() {
+            roots.push(Arg::known("."));
+        }
+        let mut origin = None;
+        for (index, _) in args
+            .iter()
+            .enumerate()
+            .filter(|(_, arg)| wrapper.after.iter().any(|word| arg.is(word)))
+        {
+            let inner: Vec<Arg> = args
+                .iter()
+                .skip(index + 1)
+                .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"))
+                .cloned()
+                .collect();
+            let inner = replaced(inner, "{}", &roots);
+            let text = joined(&inner);
+            let ran = self.invoke(inner, &text, &[], &mut state.clone(), input);
+            origin = origin.max(Some(ran));
+        }
+        origin
+    }
+
+    /// Words that are code nobody can read.
+    fn unread(&mut self, args: &[Arg], origin: Origin) -> Origin {
+        self.push(Command {
+            text: joined(args),
+            code: code_from(origin),
+            ..Command::default()
+        });
+        origin
+    }
+
+    /// Where an interpreter's code comes from. Shell code that is known is followed.
+    pub(super) fn code_source(
+        &mut self,
+        entry: &Interpreter,
+        args: &[Arg],
+        state: &mut State,
+        input: &Input,
+    ) -> CodeSource {
+        let mut index = 0;
+        let mut ends = false;
+        let mut worst = CodeSource::None;
+        while let Some(arg) = args.get(index) {
+            index += 1;
+            if !arg.known {
+                return code_from(arg.origin);
+            }
+            let text = arg.text.as_str();
+            if text == "--" {
+                ends = true;
+                continue;
+            }
+            if ends || !arg.is_option() {
+                if text == "-" {
+                    break;
+                }
+                let operand = args.get(index - 1..).unwrap_or_default();
+                return worst.max_of(match entry.operand {
+                    CodeOperand::File => self.file_or_pipe(arg, state, input, entry),
+                    CodeOperand::Code => self.judge(entry, arg, state, input),
+                    CodeOperand::All => {
+                        let whole = Arg {
+                            known: operand.iter().all(|arg| arg.known),
+                            origin: operand.iter().map(|a| a.origin).max().unwrap_or_default(),
+                            ..Arg::known(joined(operand))
+                        };
+                        self.judge(entry, &whole, state, input)
+                    }
+                    CodeOperand::Nowhere => CodeSource::None,
+                });
+            }
+            if entry.stdin.iter().any(|word| is_word(text, word)) {
+                return worst.max_of(self.code_on_input(entry, state, input));
+            }
+            if entry.modules.iter().any(|word| is_word(text, word)) {
+                return worst;
+            }
+            if let Some(option) = entry.options.iter().find(|word| is_word(text, word)) {
+                let attached = text.strip_prefix(option.as_str());
+                let attached = attached.map(|rest| rest.trim_start_matches('='));
+                let code = match attached.filter(|rest| !rest.is_empty() && !entry.shell) {
+                    Some(rest) => Arg::known(rest),
+                    // Between `-c` and the code there may be more options.
+                    None => {
+                        let next = args.iter().skip(index).find(|arg| !arg.is_option());
+                        index += 1;
+                        next.cloned().unwrap_or_default()
+                    }
+                };
+                worst = worst.max_of(self.judge(entry, &code, state, input));
+                if entry.shell {
+                    return worst;
+                }
+            } else if entry.valued.iter().any(|word| word == text) {
+                index += 1;
+            }
+        }
+        if worst != CodeSource::None || entry.operand != CodeOperand::File || !input.present {
+            return worst;
+        }
+        self.code_on_input(entry, state, input)
+    }
+
+    fn code_on_input(
+        &mut self,
+        entry: &Interpreter,
+        state: &mut State,
+        input: &Input,
+    ) -> CodeSource {
+        match &input.text {
+            Some(text) => self.judge(entry, &Arg::known(text.as_str()), state, &Input::default()),
+            None => match input.origin {
+                Origin::Here | Origin::Unknown => CodeSource::Stdin,
+                other => code_from(other),
+            },
+        }
+    }
+
+    fn judge(
+        &mut self,
+        entry: &Interpreter,
+        code: &Arg,
+        state: &mut State,
+        input: &Input,
+    ) -> CodeSource {
+        if code.pipe || !code.known {
+            return code_from(code.origin);
+        }
+        if entry.is_quiet(&code.text) == Ok(true) {
+            return CodeSource::Quiet;
+        }
+        if entry.shell {
+            self.code(&code.text, &mut state.clone(), input);
+            return CodeSource::Judged;
+        }
+        CodeSource::Inline
+    }
+
+    fn file_or_pipe(
+        &mut self,
+        arg: &Arg,
+        state: &mut State,
+        input: &Input,
+        entry: &Interpreter,
+    ) -> CodeSource {
+        if arg.pipe {
+            return code_from(arg.origin);
+        }
+        if matches!(
+            arg.text.as_str(),
+            "/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0"
+        ) {
+            return self.code_on_input(entry, state, input);
+        }
+        self.path(Access::Read, arg, state);
+        self.file(arg, state)
+    }
+
+    /// Where the code in a file comes from.
+    pub(super) fn file(&mut self, arg: &Arg, state: &State) -> CodeSource {
+        let places = self.places(arg, state);
+        if let Some(origin) = places
+            .iter()
+            .filter_map(|place| self.written.get(place))
+            .max()
+        {
+            return match origin {
+                Origin::Here | Origin::Unknown => CodeSource::Written,
+                other => code_from(*other),
+            };
+        }
+        let targets: Vec<PathBuf> = places
+            .iter()
+            .map(|place| resolve(&place.to_string_lossy(), place, self.here.home))
+            .filter(|resolved| resolved.fault.is_none())
+            .map(|resolved| resolved.target)
+            .collect();
+        let inside = |target: &PathBuf| self.here.root.is_some_and(|root| target.starts_with(root));
+        if targets.is_empty() || targets.len() < places.len() || !targets.iter().all(inside) {
+            return CodeSource::Unknown;
+        }
+        self.scripts.extend(targets);
+        CodeSource::File
+    }
+}
+
+impl CodeSource {
+    /// The one that is less trusted.
+    pub(super) fn max_of(self, other: Self) -> Self {
+        if (other as u8) > (self as u8) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+pub(super) fn code_from(origin: Origin) -> CodeSource {
+    match origin {
+        Origin::Here | Origin::Unknown => CodeSource::Unknown,
+        Origin::Decoded => CodeSource::Decoded,
+        Origin::Download => CodeSource::Download,
+    }
+}
+
+fn joined(args: &[Arg]) -> String {
+    let words: Vec<&str> = args
+        .iter()
+        .map(|arg| if arg.known { arg.text.as_str() } else { "…" })
+        .collect();
+    words.join(" ")
+}
+
+fn replaced(words: Vec<Arg>, mark: &str, with: &[Arg]) -> Vec<Arg> {
+    words
+        .into_iter()
+        .flat_map(|word| {
+            if word.text == mark {
+                with.to_vec()
+            } else if word.text.contains(mark) {
+                vec![Arg::unknown(Origin::Unknown)]
+            } else {
+                vec![word]
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,223 @@
+//! Simple commands: what they are, and what the tables say of them.
+
+use super::code::code_from;
+use super::state::{Arg, Input, Origin, State, Value};
+use super::syntax::At;
+use super::walk::Walker;
+use super::{Access, CodeSource, Command};
+use crate::engine::program::CodeOperand;
+
+/// Builtins whose words a shell evaluates once more, as arithmetic or as names.
+const EVALUATING: [&str; 8] = [
+    "test", "[", "let", "printf", "read", "unset", "wait", "declare",
+];
+
+impl Walker<'_> {
+    /// A command as the grammar gives it.
+    pub(super) fn simple(
+        &mut self,
+        at: At<'_>,
+        outer: &[At<'_>],
+        state: &mut State,
+        input: &Input,
+    ) -> Origin {
+        let mut args = Vec::new();
+        let mut redirects = outer.to_vec();
+        let mut variables = Vec::new();
+        for child in at.children() {
+            match child.kind() {
+                "variable_assignment" => variables.push(child),
+                "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
+                    redirects.push(child);
+                }
+                "command_name" => {
+                    for part in child.named() {
+                        args.extend(self.words(part, state));
+                    }
+                }
+                _ => args.extend(self.words(child, state)),
+            }
+        }
+        // What stands behind `<<EOF` on its line belongs to the command as well.
+        for redirect in redirects.iter().filter(|r| r.kind() == "heredoc_redirect") {
+            for argument in redirect.fields("argument") {
+                args.extend(self.words(argument, state));
+            }
+        }
+        let mut input = input.clone();
+        let outputs = self.redirects(&redirects, state, &mut input);
+        let mut names = Vec::new();
+        for variable in variables {
+            let name = variable.field("name").map_or("", At::text).to_owned();
+            if let Some(value) = variable.field("value") {
+                self.words(value, state);
+            }
+            names.push(name);
+        }
+        let origin = self.invoke(args, at.text(), &names, state, &input);
+        self.write_outputs(&outputs, origin);
+        self.behind_heredoc(&redirects, origin, state);
+        origin
+    }
+
+    /// A command's words, expanded: what it is and what it runs. Returns where its output comes
+    /// from.
+    pub(super) fn invoke(
+        &mut self,
+        args: Vec<Arg>,
+        text: &str,
+        variables: &[String],
+        state: &mut State,
+        input: &Input,
+    ) -> Origin {
+        let Some((first, rest)) = args.split_first() else {
+            self.set(variables, text);
+            return Origin::Here;
+        };
+        if !first.known || first.glob || first.text.is_empty() {
+            self.push(Command {
+                text: text.to_owned(),
+                code: code_from(first.origin),
+                ..Command::default()
+            });
+            return Origin::Unknown;
+        }
+        let program = first.text.rsplit('/').next().unwrap_or_default();
+        if let Some(body) = state.functions.get(&first.text).cloned() {
+            self.set(variables, text);
+            return self.code(&body, state, input);
+        }
+        let known: Vec<String> = rest
+            .iter()
+            .filter(|arg| arg.known)
+            .map(|arg| arg.text.clone())
+            .collect();
+        let subcommand = rest
+            .iter()
+            .find(|arg| !arg.is_option())
+            .filter(|arg| arg.known)
+            .map_or("", |arg| arg.text.as_str());
+        let (mut labels, entries) = self.tables.program_labels(program, subcommand, &known);
+        for name in variables {
+            labels.extend(self.tables.variable_labels(name).cloned());
+        }
+        self.builtin(program, rest, state);
+
+        let mut command = Command {
+            text: text.to_owned(),
+            program: program.to_owned(),
+            path: first.text.clone(),
+            subcommand: subcommand.to_owned(),
+            certain: true,
+            ..Command::default()
+        };
+        if EVALUATING.contains(&program)
+            && known
+                .iter()
+                .any(|word| word.contains('[') && (word.contains("$(") || word.contains('`')))
+        {
+            command.certain = false;
+        }
+        let tables = self.tables;
+        let wrapper = tables
+            .wrappers
+            .iter()
+            .find(|wrapper| wrapper.names.iter().any(|name| name == program));
+        let mut origin = input.origin;
+        if let Some(wrapper) = wrapper
+            && let Some(inner) = self.wrapped(wrapper, rest, state, input)
+        {
+            // What it does is among the commands.
+            command.code = CodeSource::Judged;
+            origin = origin.max(inner);
+        }
+        let interpreter = tables
+            .interpreters
+            .iter()
+            .find(|entry| entry.names.iter().any(|name| name == program));
+        if let Some(interpreter) = interpreter {
+            let code = self.code_source(interpreter, rest, state, input);
+            command.code = command.code.max_of(code);
+        }
+        if first.text.contains('/') {
+            self.path(Access::Read, first, state);
+            let system = ["/bin/", "/usr/", "/sbin/", "/opt/"];
+            if interpreter.is_none() && !system.iter().any(|dir| first.text.starts_with(dir)) {
+                command.code = self.file(first, state);
+            }
+        }
+        let before = self.line.paths.len();
+        let sure = self.operands(&entries, rest, state);
+        command.reads = self.line.paths.len() > before;
+        // What a script makes of its words is its own affair.
+        let takes_any = interpreter.is_some_and(|entry| entry.operand == CodeOperand::File);
+        if !sure && wrapper.is_none() && !takes_any {
+            command.certain = false;
+        }
+        command.scripts = std::mem::take(&mut self.scripts);
+        if labels.contains("decodes") {
+            origin = origin.max(Origin::Decoded);
+        }
+        if labels
+            .iter()
+            .any(|l| matches!(l.as_str(), "network" | "remote" | "fetches"))
+        {
+            origin = Origin::Download;
+            self.downloads(&entries, rest, state);
+        }
+        command.labels = labels;
+        command.arguments = known;
+        self.push(command);
+        origin
+    }
+
+    fn set(&mut self, variables: &[String], text: &str) {
+        let labels: Vec<String> = variables
+            .iter()
+            .flat_map(|name| self.tables.variable_labels(name).cloned())
+            .collect();
+        if !labels.is_empty() {
+            self.setting(text, labels);
+        }
+    }
+
+    /// What changes the shell itself.
+    fn builtin(&mut self, program: &str, args: &[Arg], state: &mut State) {
+        match program {
+            "cd" | "pushd" | "chdir" => {
+                let target = args.iter().find(|arg| !arg.is_option());
+                let home = Arg::known("~");
+                let glob = target.filter(|t| t.known && t.glob);
+                if glob.is_some() {
+                    state.lost = true;
+                } else {
+                    state.change_dir(target.unwrap_or(&home), self.here.home);
+                }
+            }
+            "popd" => state.lost = true,
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                for name in args.iter().filter(|arg| !arg.is_option()) {
+                    let value = Value::unknown(Origin::Unknown);
+                    state.variables.insert(name.text.clone(), value);
+                }
+            }
+            "printf" if args.first().is_some_and(|arg| arg.is("-v")) => {
+                if let Some(name) = args.get(1) {
+                    let value = Value::unknown(Origin::Unknown);
+                    state.variables.insert(name.text.clone(), value);
+                }
+            }
+            "alias" => {
+                for arg in args {
+                    match arg.text.split_once('=') {
+                        Some((_, body)) if arg.known => {
+                            self.code(body, &mut state.clone(), &Input::default());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

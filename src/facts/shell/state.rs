@@ -1,0 +1,205 @@
+//! What a shell knows at one place of a line: where it is, and what its variables hold.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Component, Path, PathBuf};
+
+/// More values of one variable, or words of one expansion, are not followed.
+pub(super) const ALTERNATIVES: usize = 64;
+
+/// Where a text came from, the least trusted last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    /// Known, or made here.
+    #[default]
+    Here,
+    /// Nobody knows.
+    Unknown,
+    /// It was encoded.
+    Decoded,
+    /// It came over the network.
+    Download,
+}
+
+/// What a variable may hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Value {
+    /// The texts that it may be.
+    pub(super) texts: Vec<String>,
+    /// Whether it may be something else as well.
+    pub(super) open: bool,
+    /// Where it came from.
+    pub(super) origin: Origin,
+}
+
+/// One word of a command, expanded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Arg {
+    /// The word; where it is not known, what is known of it.
+    pub(super) text: String,
+    /// Whether `text` is all of it.
+    pub(super) known: bool,
+    /// Whether the shell looks for files that match it.
+    pub(super) glob: bool,
+    /// Whether it is the name of a pipe to another command.
+    pub(super) pipe: bool,
+    /// Where it came from.
+    pub(super) origin: Origin,
+}
+
+/// What a command finds on its standard input.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Input {
+    /// Whether anything is connected.
+    pub(super) present: bool,
+    /// Its text, where it is known.
+    pub(super) text: Option<String>,
+    /// Where it came from.
+    pub(super) origin: Origin,
+    /// The folders whose files it lists, if that is what it holds.
+    pub(super) lists: Option<Vec<Arg>>,
+}
+
+/// What a shell knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Where it may be.
+    pub(super) cwds: BTreeSet<PathBuf>,
+    /// Whether it may be somewhere else as well.
+    pub(super) lost: bool,
+    /// Its variables.
+    pub(super) variables: HashMap<String, Value>,
+    /// Its functions: the text of each body.
+    pub(super) functions: HashMap<String, String>,
+}
+
+impl Value {
+    pub(super) fn known(text: impl Into<String>) -> Self {
+        Self {
+            texts: vec![text.into()],
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn unknown(origin: Origin) -> Self {
+        Self {
+            texts: Vec::new(),
+            open: true,
+            origin: origin.max(Origin::Unknown),
+        }
+    }
+
+    fn or(&mut self, other: &Self) {
+        for text in &other.texts {
+            if !self.texts.contains(text) {
+                self.texts.push(text.clone());
+            }
+        }
+        self.open |= other.open || self.texts.len() > ALTERNATIVES;
+        self.texts.truncate(ALTERNATIVES);
+        self.origin = self.origin.max(other.origin);
+    }
+}
+
+impl Arg {
+    pub(super) fn known(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            known: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn unknown(origin: Origin) -> Self {
+        Self {
+            origin,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.known && self.text == text
+    }
+
+    pub(super) fn is_option(&self) -> bool {
+        self.known && self.text.len() > 1 && self.text.starts_with('-')
+    }
+}
+
+impl State {
+    pub(super) fn at(cwd: &Path) -> Self {
+        Self {
+            cwds: BTreeSet::from([cwd.to_path_buf()]),
+            ..Self::default()
+        }
+    }
+
+    /// After two ways that may both have been taken.
+    pub(super) fn or(&mut self, other: &Self) {
+        self.cwds.extend(other.cwds.iter().cloned());
+        self.lost |= other.lost;
+        if self.cwds.len() > 8 {
+            self.lost = true;
+        }
+        for (name, value) in &other.variables {
+            match self.variables.get_mut(name) {
+                Some(known) => known.or(value),
+                None => {
+                    let mut value = value.clone();
+                    value.open = true;
+                    self.variables.insert(name.clone(), value);
+                }
+            }
+        }
+        for (name, value) in &mut self.variables {
+            value.open |= !other.variables.contains_key(name);
+        }
+        for (name, body) in &other.functions {
+            self.functions
+                .entry(name.clone())
+                .or_insert_with(|| body.clone());
+        }
+    }
+
+    /// Follows `cd`. A folder that is not there may be made by then, or the step may fail.
+    pub(super) fn change_dir(&mut self, target: &Arg, home: Option<&Path>) {
+        if !target.known || target.glob || target.text == "-" {
+            self.lost = true;
+            return;
+        }
+        let given = match (target.text.strip_prefix('~'), home) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                home.join(rest.trim_start_matches('/'))
+            }
+            _ => PathBuf::from(&target.text),
+        };
+        let before = std::mem::take(&mut self.cwds);
+        for cwd in before {
+            let new = normal(&cwd.join(&given));
+            // The shell steps by text first, the kernel through links: both count.
+            match new.canonicalize() {
+                Ok(real) if real.is_dir() => {
+                    self.cwds.insert(real);
+                }
+                _ => {
+                    self.cwds.insert(cwd);
+                    self.cwds.insert(new);
+                }
+            }
+        }
+    }
+}
+
+/// `.` and `..` taken out by text, as a shell's own `cd` does.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,94 @@
+//! The syntax tree of a command line, as tree-sitter-bash makes it.
+
+use tree_sitter::{Node, Parser, Tree};
+
+/// A node and the text that it stands in.
+#[derive(Clone, Copy)]
+pub(super) struct At<'t> {
+    node: Node<'t>,
+    source: &'t str,
+}
+
+/// The tree of a text; `None` if there is no parser, which is a defect of the build.
+pub(super) fn parse(source: &str) -> Option<Tree> {
+    let mut parser = Parser::new();
+    parser
+        .set_language(&tree_sitter_bash::LANGUAGE.into())
+        .ok()?;
+    parser.parse(source, None)
+}
+
+impl<'t> At<'t> {
+    pub(super) fn root(tree: &'t Tree, source: &'t str) -> Self {
+        Self {
+            node: tree.root_node(),
+            source,
+        }
+    }
+
+    pub(super) fn kind(self) -> &'t str {
+        self.node.kind()
+    }
+
+    /// Whether the grammar did not understand something here.
+    pub(super) fn is_broken(self) -> bool {
+        self.node.has_error()
+    }
+
+    pub(super) fn text(self) -> &'t str {
+        self.source.get(self.node.byte_range()).unwrap_or_default()
+    }
+
+    pub(super) fn is_named(self) -> bool {
+        self.node.is_named()
+    }
+
+    pub(super) fn start(self) -> usize {
+        self.node.start_byte()
+    }
+
+    pub(super) fn end(self) -> usize {
+        self.node.end_byte()
+    }
+
+    /// The text between two places of the source.
+    pub(super) fn between(self, start: usize, end: usize) -> &'t str {
+        self.source.get(start..end).unwrap_or_default()
+    }
+
+    /// All children, the signs between them included.
+    pub(super) fn children(self) -> Vec<At<'t>> {
+        let mut cursor = self.node.walk();
+        self.node
+            .children(&mut cursor)
+            .map(|node| Self { node, ..self })
+            .collect()
+    }
+
+    /// The children that carry a name of the grammar.
+    pub(super) fn named(self) -> Vec<At<'t>> {
+        let mut all = self.children();
+        all.retain(|child| child.is_named());
+        all
+    }
+
+    pub(super) fn field(self, name: &str) -> Option<At<'t>> {
+        let node = self.node.child_by_field_name(name)?;
+        Some(Self { node, ..self })
+    }
+
+    pub(super) fn fields(self, name: &str) -> Vec<At<'t>> {
+        let mut cursor = self.node.walk();
+        self.node
+            .children_by_field_name(name, &mut cursor)
+            .map(|node| Self { node, ..self })
+            .collect()
+    }
+
+    /// Whether a child is this sign or keyword.
+    pub(super) fn has(self, sign: &str) -> bool {
+        self.children()
+            .iter()
+            .any(|child| !child.is_named() && child.kind() == sign)
+    }
+}

@@ -1,0 +1,486 @@
+//! The statements of a line, followed in the order that a shell would.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::state::{Arg, Input, Origin, State, Value};
+use super::syntax::{At, parse};
+use super::word::{self, Piece};
+use super::{Line, Surroundings};
+use crate::engine::containment::Containment;
+
+/// Code inside of code inside of code is not followed any deeper.
+const DEPTH: usize = 12;
+
+/// More statements than this are not followed.
+const STEPS: usize = 4_000;
+
+pub(super) struct Walker<'a> {
+    pub(super) tables: &'a Containment,
+    pub(super) here: Surroundings<'a>,
+    pub(super) line: Line,
+    /// The files that the line itself writes, and where what is in them comes from.
+    pub(super) written: HashMap<PathBuf, Origin>,
+    /// The files that the command at hand runs.
+    pub(super) scripts: Vec<PathBuf>,
+    depth: usize,
+    steps: usize,
+}
+
+impl<'a> Walker<'a> {
+    pub(super) fn new(tables: &'a Containment, here: Surroundings<'a>) -> Self {
+        Self {
+            tables,
+            here,
+            line: Line::default(),
+            written: HashMap::new(),
+            scripts: Vec::new(),
+            depth: 0,
+            steps: 0,
+        }
+    }
+
+    pub(super) fn line(mut self, text: &str) -> Line {
+        let mut state = State::at(self.here.cwd);
+        self.code(text, &mut state, &Input::default());
+        self.line
+    }
+
+    pub(super) fn uncertain(&mut self, why: &'static str) {
+        self.line.uncertain.get_or_insert(why);
+    }
+
+    /// Shell code, from the line or from inside of it.
+    pub(super) fn code(&mut self, text: &str, state: &mut State, input: &Input) -> Origin {
+        if self.depth >= DEPTH || text.len() > super::LENGTH_LIMIT {
+            self.uncertain("its code goes too deep");
+            return Origin::Unknown;
+        }
+        let Some(tree) = parse(text) else {
+            self.uncertain("there is no parser for it");
+            return Origin::Unknown;
+        };
+        let root = At::root(&tree, text);
+        if root.is_broken() {
+            self.uncertain("its syntax is not understood");
+        }
+        self.depth += 1;
+        let origin = self.statement(root, state, input);
+        self.depth -= 1;
+        origin
+    }
+
+    fn sequence(&mut self, parts: &[At<'_>], state: &mut State, input: &Input) -> Origin {
+        let mut origin = Origin::Here;
+        for part in parts {
+            origin = origin.max(self.statement(*part, state, input));
+        }
+        origin
+    }
+
+    /// Something that may run or not, or several times.
+    pub(super) fn perhaps(&mut self, parts: &[At<'_>], state: &mut State, input: &Input) -> Origin {
+        let before = state.clone();
+        let origin = self.sequence(parts, state, input);
+        state.or(&before);
+        origin
+    }
+
+    /// Where its output comes from.
+    pub(super) fn statement(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        self.steps += 1;
+        if self.steps > STEPS {
+            self.uncertain("it has too many parts");
+            return Origin::Unknown;
+        }
+        match at.kind() {
+            "program" if at.has(";;") => {
+                self.uncertain("its syntax is not understood");
+                self.sequence(&at.named(), state, input)
+            }
+            "program" | "do_group" | "else_clause" => self.sequence(&at.named(), state, input),
+            "compound_statement" if at.has("((") => self.look_inside(at, state),
+            "compound_statement" => self.sequence(&at.named(), state, input),
+            "subshell" => self.sequence(&at.named(), &mut state.clone(), input),
+            "negated_command" => self.sequence(&at.named(), state, input),
+            "comment" | "heredoc_body" | "heredoc_end" => Origin::Here,
+            "command" => self.simple(at, &[], state, input),
+            "list" => self.list(at, state, input),
+            "pipeline" => self.pipeline(&at.named(), state, input),
+            "redirected_statement" => self.redirected(at, state, input),
+            "variable_assignment" => {
+                self.assign(at, state);
+                Origin::Here
+            }
+            "variable_assignments" => {
+                for part in at.named() {
+                    self.assign(part, state);
+                }
+                Origin::Here
+            }
+            "declaration_command" | "unset_command" => self.declaration(at, state, input),
+            "if_statement" | "elif_clause" | "while_statement" | "case_item" => {
+                // The first part is the condition; what it does happens at least once.
+                let mut parts = at.named();
+                if matches!(at.kind(), "case_item") {
+                    let (values, rest): (Vec<_>, Vec<_>) =
+                        parts.into_iter().partition(|part| is_word(part.kind()));
+                    for value in values {
+                        self.words(value, state);
+                    }
+                    parts = rest;
+                }
+                let looped = at.kind() == "while_statement";
+                let (clauses, parts): (Vec<_>, Vec<_>) = parts
+                    .into_iter()
+                    .partition(|part| matches!(part.kind(), "elif_clause" | "else_clause"));
+                let mut origin = self.perhaps(&parts, state, input);
+                for clause in clauses {
+                    origin = origin.max(self.perhaps(&[clause], state, input));
+                }
+                if looped {
+                    origin = origin.max(self.again(&parts, state, input));
+                }
+                origin
+            }
+            "for_statement" | "c_style_for_statement" => self.for_loop(at, state, input),
+            "case_statement" => {
+                let (words, items): (Vec<_>, Vec<_>) = at
+                    .named()
+                    .into_iter()
+                    .partition(|part| is_word(part.kind()));
+                for word in words {
+                    self.words(word, state);
+                }
+                let before = state.clone();
+                let mut after = before.clone();
+                let mut origin = Origin::Here;
+                for item in items {
+                    let mut branch = before.clone();
+                    origin = origin.max(self.statement(item, &mut branch, input));
+                    after.or(&branch);
+                }
+                *state = after;
+                origin
+            }
+            "function_definition" => self.function(at, state),
+            "test_command" => self.test(at, state),
+            kind if is_word(kind) => {
+                self.words(at, state);
+                Origin::Unknown
+            }
+            "ERROR" => {
+                self.uncertain("its syntax is not understood");
+                self.look_inside(at, state)
+            }
+            _ => {
+                self.uncertain("a part of it is not understood");
+                self.look_inside(at, state)
+            }
+        }
+    }
+
+    /// Finds commands in what has no place of its own here.
+    pub(super) fn look_inside(&mut self, at: At<'_>, state: &mut State) -> Origin {
+        for child in at.named() {
+            match child.kind() {
+                "command" | "pipeline" | "list" | "redirected_statement" | "subshell" => {
+                    self.statement(child, &mut state.clone(), &Input::default());
+                }
+                "command_substitution" | "process_substitution" => {
+                    self.substitution(child, state);
+                }
+                _ => {
+                    self.steps += 1;
+                    if self.steps > STEPS {
+                        self.uncertain("it has too many parts");
+                        return Origin::Unknown;
+                    }
+                    self.look_inside(child, state);
+                }
+            }
+        }
+        Origin::Unknown
+    }
+
+    fn list(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        let parts = at.named();
+        let (Some(first), rest) = (parts.first(), parts.get(1..).unwrap_or_default()) else {
+            return Origin::Here;
+        };
+        let before = state.clone();
+        let origin = self.statement(*first, state, input);
+        let after = state.clone();
+        if at.has("||") {
+            // The second part runs where the first one failed.
+            state.or(&before);
+        }
+        let origin = origin.max(self.sequence(rest, state, input));
+        state.or(&after);
+        origin
+    }
+
+    pub(super) fn pipeline(
+        &mut self,
+        stages: &[At<'_>],
+        state: &mut State,
+        input: &Input,
+    ) -> Origin {
+        let mut input = input.clone();
+        let mut origin = Origin::Here;
+        for stage in stages {
+            let before = self.line.commands.len();
+            origin = self.statement(*stage, &mut state.clone(), &input);
+            input = Input {
+                present: true,
+                origin,
+                text: self.echoed(before, origin),
+                lists: self.listed(before, state, &input),
+            };
+        }
+        origin
+    }
+
+    /// What the newest command prints, if that can be told: `echo` and `printf` with known words.
+    fn echoed(&self, before: usize, origin: Origin) -> Option<String> {
+        let [command] = self.line.commands.get(before..)? else {
+            return None;
+        };
+        let prints = matches!(command.program.as_str(), "echo" | "printf");
+        let plain = command
+            .arguments
+            .iter()
+            .all(|word| !word.contains(['%', '\\']));
+        (prints && command.certain && plain && origin == Origin::Here)
+            .then(|| command.arguments.join(" "))
+    }
+
+    /// The folders whose files the newest command lists, or filters from such a list.
+    fn listed(&self, before: usize, state: &State, input: &Input) -> Option<Vec<Arg>> {
+        let newest = self.line.commands.get(before..)?;
+        let [command] = newest else {
+            return None;
+        };
+        if !command.certain || state.lost {
+            return None;
+        }
+        if command.labels.contains("filters") {
+            // A filter of the list, if it reads no file of its own.
+            return input.lists.clone().filter(|_| !command.reads);
+        }
+        if !command.labels.contains("lists") {
+            return None;
+        }
+        // Names in the folder at hand, or below what the command was given.
+        let given = command
+            .arguments
+            .iter()
+            .filter(|word| super::looks_like_path(word) || command.program == "find");
+        let given = given
+            .take_while(|word| !word.starts_with('-'))
+            .map(Arg::known);
+        Some([Arg::known(".")].into_iter().chain(given).collect())
+    }
+
+    fn redirected(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        let redirects = at.fields("redirect");
+        let body = at.field("body");
+        let mut input = input.clone();
+        if let Some(body) = body.filter(|body| body.kind() == "command") {
+            return self.simple(body, &redirects, state, &input);
+        }
+        let outputs = self.redirects(&redirects, state, &mut input);
+        let origin = body.map_or(Origin::Here, |body| self.statement(body, state, &input));
+        self.write_outputs(&outputs, origin);
+        self.behind_heredoc(&redirects, origin, state);
+        origin
+    }
+
+    fn assign(&mut self, at: At<'_>, state: &mut State) -> Option<String> {
+        let name = at.field("name")?;
+        if name.kind() == "subscript" {
+            self.look_inside(name, state);
+        }
+        let value = at.field("value");
+        let mut new = match value {
+            Some(word) => self.value(word, state),
+            None => Value::known(""),
+        };
+        let name = name.text().split('[').next().unwrap_or_default().to_owned();
+        if at.has("+=") {
+            new = Value::unknown(new.origin);
+        }
+        if name == "IFS" {
+            // Words are then split elsewhere.
+            self.uncertain("it changes where words are split");
+        }
+        let labels: Vec<String> = self.tables.variable_labels(&name).cloned().collect();
+        if !labels.is_empty() {
+            self.setting(at.text(), labels);
+        }
+        state.variables.insert(name.clone(), new);
+        Some(name)
+    }
+
+    /// Setting a variable that the tables know, as a command of its own.
+    pub(super) fn setting(&mut self, text: &str, labels: Vec<String>) {
+        let command = super::Command {
+            text: text.to_owned(),
+            certain: true,
+            labels: labels.into_iter().collect(),
+            ..super::Command::default()
+        };
+        self.push(command);
+    }
+
+    pub(super) fn push(&mut self, command: super::Command) {
+        if !self.line.commands.contains(&command) {
+            self.line.commands.push(command);
+        }
+    }
+
+    /// What a word may be as the value of a variable: it is not split.
+    fn value(&mut self, at: At<'_>, state: &mut State) -> Value {
+        let mut pieces = Vec::new();
+        self.pieces(at, state, &mut pieces);
+        if let [Piece::Value(value, _)] = pieces.as_slice() {
+            return value.clone();
+        }
+        let mut value = Value::default();
+        for arg in word::expand(quoted(pieces)) {
+            value.open |= !arg.known;
+            value.origin = value.origin.max(arg.origin);
+            if arg.known {
+                value.texts.push(arg.text);
+            }
+        }
+        value
+    }
+
+    fn declaration(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        let mut args = Vec::new();
+        for child in at.children() {
+            match child.kind() {
+                "variable_assignment" => {
+                    let name = self.assign(child, state);
+                    args.extend(name.map(|name| Arg::known(format!("{name}=…"))));
+                }
+                "variable_name" | "simple_expansion" if at.kind() == "unset_command" => {
+                    let labels: Vec<String> =
+                        self.tables.variable_labels(child.text()).cloned().collect();
+                    if !labels.is_empty() {
+                        self.setting(at.text(), labels);
+                    }
+                    state.variables.remove(child.text());
+                    args.push(Arg::known(child.text()));
+                }
+                "variable_name" => args.push(Arg::known(child.text())),
+                _ if !child.is_named() => args.push(Arg::known(child.text())),
+                _ => args.extend(self.words(child, state)),
+            }
+        }
+        let mut options = args.iter().filter(|arg| arg.is_option());
+        if options.any(|arg| arg.text.contains('n')) {
+            self.uncertain("it makes a name stand for a variable");
+        }
+        if args.iter().skip(1).any(|arg| !arg.is_option()) {
+            // It sets what it names, and shows nothing.
+            return Origin::Here;
+        }
+        self.invoke(args, at.text(), &[], state, input)
+    }
+
+    fn for_loop(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        let mut value = Value::default();
+        for word in at.fields("value") {
+            for arg in self.words(word, state) {
+                value.open |= !arg.known;
+                value.origin = value.origin.max(arg.origin);
+                value.texts.extend(arg.known.then_some(arg.text));
+            }
+        }
+        if at.kind() == "c_style_for_statement" {
+            self.look_inside(at, &mut state.clone());
+        }
+        if let Some(name) = at.field("variable") {
+            state.variables.insert(name.text().to_owned(), value);
+        }
+        let body: Vec<_> = at.field("body").into_iter().collect();
+        let origin = self.perhaps(&body, state, input);
+        origin.max(self.again(&body, state, input))
+    }
+
+    /// A loop's next turn. Where it would go further each time, nobody knows where it ends.
+    fn again(&mut self, parts: &[At<'_>], state: &mut State, input: &Input) -> Origin {
+        let before = state.clone();
+        let origin = self.perhaps(parts, state, input);
+        state.lost |= state.cwds != before.cwds;
+        for (name, value) in &mut state.variables {
+            value.open |= before.variables.get(name) != Some(value);
+        }
+        origin
+    }
+
+    fn function(&mut self, at: At<'_>, state: &mut State) -> Origin {
+        let (Some(name), Some(body)) = (at.field("name"), at.field("body")) else {
+            self.uncertain("a function is not understood");
+            return Origin::Unknown;
+        };
+        // Whoever calls it: what is in it is judged here.
+        state
+            .functions
+            .insert(name.text().to_owned(), body.text().to_owned());
+        self.statement(body, &mut state.clone(), &Input::default());
+        Origin::Here
+    }
+
+    /// `[[ … ]]` and `[ … ]`: arithmetic in it would run what stands in an index.
+    fn test(&mut self, at: At<'_>, state: &mut State) -> Origin {
+        if has_hidden_code(at) {
+            self.uncertain("a test evaluates what stands in an index");
+        }
+        self.look_inside(at, state);
+        Origin::Here
+    }
+}
+
+pub(super) fn is_word(kind: &str) -> bool {
+    matches!(
+        kind,
+        "word"
+            | "number"
+            | "string"
+            | "raw_string"
+            | "ansi_c_string"
+            | "translated_string"
+            | "concatenation"
+            | "simple_expansion"
+            | "expansion"
+            | "command_substitution"
+            | "process_substitution"
+            | "arithmetic_expansion"
+            | "brace_expression"
+            | "extglob_pattern"
+            | "regex"
+            | "array"
+    )
+}
+
+/// Whether a quoted text in it holds a substitution that arithmetic would run.
+fn has_hidden_code(at: At<'_>) -> bool {
+    let text = at.text();
+    if matches!(at.kind(), "raw_string" | "ansi_c_string") {
+        return text.contains('[') && (text.contains("$(") || text.contains('`'));
+    }
+    at.named().into_iter().any(has_hidden_code)
+}
+
+fn quoted(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    for piece in &mut pieces {
+        match piece {
+            Piece::Char(_, quoted) | Piece::Value(_, quoted) => *quoted = true,
+            Piece::Pipe(_) => {}
+        }
+    }
+    pieces
+}
