@@ -41,7 +41,7 @@ fn the_workspace_is_worked_in() {
         echo x > src/a/b/new; mv src/a/b/new src/a/moved; ln src/a/moved src/hard
         ln -s moved src/a/soft; mkfifo src/pipe; mv src/a .git/a; rm -r .git/a src/hard
         echo gone > /dev/null; printf '#!/bin/sh\\necho ran\\n' > src/run; chmod +x src/run; src/run
-        echo t > $(mktemp); (cd src && cat ../a.txt)";
+        temp=$(mktemp); echo t > $temp; rm $temp; (cd src && cat ../a.txt)";
     let answer = sandboxed(&stage, &["sh", "-c", script]);
     assert_eq!(answer.code, 0, "{answer:?}");
     assert_eq!(answer.text, "read me\nran\nhello file\n");
