@@ -18,6 +18,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("config", 1, &[]),
     ("policy", 1, &["audit"]),
     ("gate", 2, &[]),
+    ("sandbox", 3, &[]),
     ("hook", 4, &[]),
     ("setup", 5, &["hook"]),
     ("cli", 5, &["setup", "exit"]),

@@ -9,6 +9,7 @@ mod init;
 mod place;
 mod policy;
 mod rooms;
+mod sandbox;
 mod schema;
 mod uninstall;
 
@@ -50,6 +51,8 @@ enum Verb {
     Policy(policy::Args),
     /// Say why an event is allowed, asked or denied
     Explain(explain::Args),
+    /// Run a command that reaches only what the policies let an agent reach
+    Sandbox(sandbox::Args),
     /// Show the settings that are in force
     Config(config::Args),
     /// Print the schemas that policies are written against
@@ -117,6 +120,7 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Hook(_) => Ok(Exit::Usage),
         Verb::Policy(args) => policy::run(args, out),
         Verb::Explain(args) => explain::run(&args, out),
+        Verb::Sandbox(args) => sandbox::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
     }

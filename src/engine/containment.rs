@@ -125,36 +125,40 @@ impl PathPattern {
                 .any(|expanded| covers(expanded, self.glob, path.text()))
     }
 
-    /// The pattern with `~` and the place filled in. A place may be several folders, or none.
-    fn expand(&self, places: &Places) -> Vec<String> {
-        let one = |place: &Option<String>, rest: &str| -> Vec<String> {
-            place.iter().map(|dir| format!("{dir}{rest}")).collect()
-        };
+    /// The folder that stands for `~` or the place, empty without one, and the pattern that follows
+    /// it. A place may be several folders, or none.
+    #[must_use]
+    pub fn anchored<'a>(&'a self, places: &'a Places) -> Vec<(&'a str, &'a str)> {
+        fn each<'a>(
+            dirs: impl IntoIterator<Item = &'a String>,
+            rest: &'a str,
+        ) -> Vec<(&'a str, &'a str)> {
+            dirs.into_iter().map(|dir| (dir.as_str(), rest)).collect()
+        }
         if let Some(rest) = self.source.strip_prefix('~') {
-            return one(&places.home, rest);
+            return each(&places.home, rest);
         }
         let Some((name, rest)) = self
             .source
             .strip_prefix("${")
             .and_then(|inner| inner.split_once('}'))
         else {
-            return vec![self.source.clone()];
+            return vec![("", self.source.as_str())];
         };
         match name {
-            "workspace" => one(&places.workspace, rest),
-            "state" => one(&places.state, rest),
-            "binary" => one(&places.binary, rest),
-            "temp" => places
-                .temp
-                .iter()
-                .map(|dir| format!("{dir}{rest}"))
-                .collect(),
-            _ => places
-                .policies
-                .iter()
-                .map(|dir| format!("{dir}{rest}"))
-                .collect(),
+            "workspace" => each(&places.workspace, rest),
+            "state" => each(&places.state, rest),
+            "binary" => each(&places.binary, rest),
+            "temp" => each(&places.temp, rest),
+            _ => each(&places.policies, rest),
         }
+    }
+
+    fn expand(&self, places: &Places) -> Vec<String> {
+        self.anchored(places)
+            .into_iter()
+            .map(|(dir, rest)| format!("{dir}{rest}"))
+            .collect()
     }
 }
 

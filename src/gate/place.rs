@@ -23,6 +23,15 @@ pub struct Installation {
 }
 
 impl Installation {
+    /// The workspace of an agent that works in `cwd`.
+    ///
+    /// # Errors
+    /// If the directory cannot be used, in words.
+    pub fn workspace(&self, cwd: &str, configured: Option<&str>) -> Result<Workspace, String> {
+        let kept_out: Vec<PathBuf> = self.policies.iter().chain([&self.state]).cloned().collect();
+        Workspace::find(cwd, configured, self.home.as_deref(), &kept_out)
+    }
+
     /// The places that path patterns may name.
     #[must_use]
     pub fn places(&self, workspace: &Workspace) -> Places {

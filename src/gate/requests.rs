@@ -58,13 +58,13 @@ pub(super) fn questions(
 ) -> Result<Questions, Fault> {
     let home = here.home.as_deref();
     let configured = bundle.settings.containment.workspace_root.as_deref();
-    let kept_out: Vec<PathBuf> = here.policies.iter().chain([&here.state]).cloned().collect();
     let cwd = event
         .cwd
         .as_deref()
         .ok_or_else(|| input("the event names no working directory"))?;
-    let workspace =
-        Workspace::find(cwd, configured, home, &kept_out).map_err(|text| input(&text))?;
+    let workspace = here
+        .workspace(cwd, configured)
+        .map_err(|text| input(&text))?;
 
     let mut agent = event.agent.clone();
     agent.depth = Lineage::new(&here.state)

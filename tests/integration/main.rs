@@ -14,5 +14,6 @@ mod policy_import;
 mod program;
 mod record;
 mod requirements;
+mod sandbox;
 mod setup;
 mod stress;
