@@ -1,5 +1,7 @@
 //! From one event to the requests that it is.
 
+mod paths;
+
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -14,9 +16,7 @@ use crate::engine::bundle::Bundle;
 use crate::engine::containment::{Operands, Places};
 use crate::engine::decision::FaultClass;
 use crate::engine::pattern::{Haystack, PatternScope};
-use crate::engine::request::{
-    Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, UrlFacts,
-};
+use crate::engine::request::{Agent, CommandFacts, Context, Request, Resource, TextFacts};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::Workspace;
 use crate::facts::shell::{self, Plain};
@@ -146,97 +146,23 @@ impl Asker<'_> {
         let mut requests =
             vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];
         match (tool.action, tool.facts.name.as_str()) {
-            (Action::Shell, "bash") => self.command(call, &context, &mut requests)?,
-            (Action::Shell, _) => self.unread_command(call, &context, &mut requests),
+            (Action::Shell, name) => {
+                if name == "bash" {
+                    self.command(call, &context, &mut requests)?;
+                } else {
+                    self.unread_command(call, &context, &mut requests);
+                }
+                self.shell_paths(call, &context, &mut requests)?;
+            }
             (_, "apply_patch") => self.patch(call, &context, &mut requests)?,
-            (Action::Url, _) => self.addresses(call, &context, &mut requests)?,
+            (Action::Url, _) => self.addresses(&tool, call, &context, &mut requests)?,
             (Action::Read | Action::Write, _) => {
                 self.paths(&tool, call, &context, &mut requests)?
             }
-            // Nobody knows what a foreign tool does with a path: it is taken to write.
-            _ if !tool.facts.known => {
-                for given in self.path_arguments(&call.args)? {
-                    requests.push(self.path(Action::Write, &given, &context));
-                }
-            }
+            _ if !tool.facts.known => self.foreign_paths(call, &context, &mut requests)?,
             _ => {}
         }
         Ok(requests)
-    }
-
-    fn path_arguments(&self, args: &Value) -> Result<Vec<String>, Fault> {
-        let data_keys = &self.bundle.settings.containment.data_keys;
-        distinct(tools::path_arguments(args, data_keys))
-    }
-
-    fn paths(
-        &self,
-        tool: &Tool,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
-        let mut given = self.path_arguments(&call.args)?;
-        if tool.facts.name == "glob" {
-            given.extend(glob_base(&call.args));
-        }
-        // A search without a path searches the working directory.
-        if given.is_empty() && tool.operation == "list" {
-            given.push(".".to_owned());
-        }
-        for path in &given {
-            requests.push(self.path(tool.action, path, context));
-        }
-        Ok(())
-    }
-
-    fn patch(
-        &self,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
-        let patch = match &call.args {
-            Value::String(patch) => patch,
-            Value::Object(fields) => ["input", "patch", "diff"]
-                .iter()
-                .find_map(|key| match fields.get(*key) {
-                    Some(Value::String(patch)) => Some(patch),
-                    _ => None,
-                })
-                .ok_or_else(|| input("`apply_patch` comes without a patch"))?,
-            _ => return Err(input("`apply_patch` comes without a patch")),
-        };
-        let files = tools::patch_files(patch);
-        if files.is_empty() {
-            return Err(input("the patch names no file"));
-        }
-        for (operation, path) in distinct(files)? {
-            let context = Context {
-                operation: operation.to_owned(),
-                ..context.clone()
-            };
-            requests.push(self.path(Action::Write, &path, &context));
-        }
-        Ok(())
-    }
-
-    fn addresses(
-        &self,
-        call: &ToolCall,
-        context: &Context,
-        requests: &mut Vec<Request>,
-    ) -> Result<(), Fault> {
-        let mut texts = Vec::new();
-        tools::texts(&call.args, &mut texts);
-        texts.retain(|text| text.contains("://"));
-        for given in distinct(texts)? {
-            let facts = UrlFacts {
-                given: given.to_owned(),
-            };
-            requests.push(self.ask(Action::Url, Resource::Url(facts), context));
-        }
-        Ok(())
     }
 
     fn command(
@@ -300,24 +226,9 @@ impl Asker<'_> {
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
     }
 
+    /// A path that goes to the kernel as it stands, as the words of a command line do.
     fn path(&self, action: Action, given: &str, context: &Context) -> Request {
-        let resolved = self.workspace.resolve(given, self.home);
-        let target = display(&resolved.target);
-        let labels = self.bundle.settings.containment.path_labels(
-            &target,
-            &display(&resolved.written),
-            &self.places,
-        );
-        let facts = PathFacts {
-            given: given.to_owned(),
-            inside: resolved.fault.is_none() && self.workspace.contains(&resolved.target),
-            exists: resolved.exists,
-            link: resolved.link,
-            fault: resolved.fault.unwrap_or_default(),
-            resolved: target,
-            labels,
-        };
-        self.ask(action, Resource::Path(facts), context)
+        self.ask(action, Resource::Path(self.path_facts(given)), context)
     }
 
     fn patterns(&self, args: &Value) -> Result<BTreeSet<String>, Fault> {
@@ -380,22 +291,6 @@ fn command_line(call: &ToolCall) -> Option<&str> {
     COMMAND_KEYS
         .iter()
         .find_map(|key| call.args.get(key)?.as_str())
-}
-
-/// The folder that a glob starts from, where it leaves the working directory.
-fn glob_base(args: &Value) -> Option<String> {
-    let pattern = args.get("pattern")?.as_str()?;
-    let fixed = pattern
-        .split(['*', '?', '[', '{'])
-        .next()
-        .unwrap_or_default();
-    shell::looks_like_path(pattern).then(|| {
-        if pattern.contains("..") {
-            pattern.to_owned()
-        } else {
-            fixed.to_owned()
-        }
-    })
 }
 
 fn display(path: &Path) -> String {
