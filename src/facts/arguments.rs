@@ -8,6 +8,9 @@ use super::shell;
 /// JSON in a text in JSON in a text: deeper is not looked into.
 const NESTED: usize = 8;
 
+/// JSON in a text takes many times its length: a longer one is refused.
+const LENGTH: usize = 1 << 20;
+
 /// What is known about whoever gets the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taker {
@@ -129,11 +132,17 @@ impl Search<'_> {
 
     fn text(&mut self, text: &str, key: Key, nested: usize) {
         let trimmed = text.trim();
-        if nested < NESTED
-            && trimmed.starts_with(['{', '['])
-            && let Ok(inner) = serde_json::from_str::<Value>(trimmed)
-        {
-            self.value(&inner, key, nested + 1);
+        if trimmed.starts_with(['{', '[', '"']) {
+            if trimmed.len() > LENGTH {
+                return self.fault("a text that may be JSON is too long to be looked into");
+            }
+            match serde_json::from_str::<Value>(trimmed) {
+                Ok(_) if nested == NESTED => {
+                    self.fault("JSON stands in JSON too deep to be looked into");
+                }
+                Ok(inner) => self.value(&inner, key, nested + 1),
+                Err(_) => {}
+            }
         }
         if trimmed.is_empty() {
             if key == Key::Path && self.taker == Taker::Needs {
@@ -217,7 +226,6 @@ mod tests {
             (json!({"files": {"/etc/passwd": "text"}}), "/etc/passwd"),
             (json!({"path": {"value": "lnk"}}), "lnk"),
             (json!({"x": " /etc"}), " /etc"),
-            (json!({"x": "\"/etc\""}), "\"/etc\""),
             (json!({"x": "%2fetc"}), "%2fetc"),
             (json!({"x": "..\\out"}), "..\\out"),
             (json!({"x": "C:\\out"}), "C:\\out"),
@@ -228,6 +236,19 @@ mod tests {
         ] {
             assert_eq!(found(&args, Taker::Foreign), [expected], "{args}");
         }
+    }
+
+    #[test]
+    fn json_is_not_looked_into_without_end() {
+        let mut text = "/etc".to_owned();
+        for _ in 0..=NESTED {
+            text = json!([text]).to_string();
+        }
+        let found = paths(&json!({"x": text}), Taker::Foreign, &[]);
+        assert!(found.fault.is_some());
+        let long = format!("[{}]", " ".repeat(LENGTH));
+        let found = paths(&json!({"x": long}), Taker::Foreign, &[]);
+        assert!(found.fault.is_some());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Change {
 /// What a patch does, in its order.
 ///
 /// # Errors
-/// If it is not understood, in words.
+/// If it is not understood, in words; never in the patch's own, which may hold secrets.
 pub fn changes(patch: &str) -> Result<Vec<Change>, String> {
     let mut found = if is_envelope(patch) {
         envelope(patch)?
@@ -80,7 +80,7 @@ fn envelope(patch: &str) -> Result<Vec<Change>, String> {
                 // Text without a mark: no consumer finds a file in it.
                 "update" | "move" => continue,
                 "" if !is_diff_header(trimmed) && (!ended || trimmed == "EOF") => continue,
-                _ => return Err(format!("`{trimmed}` is no line of a patch")),
+                _ => return Err("a line of the patch is none of a patch".to_owned()),
             }
         }
         match trimmed {
@@ -94,7 +94,7 @@ fn envelope(patch: &str) -> Result<Vec<Change>, String> {
                 let (operation, path) = HEADERS
                     .into_iter()
                     .find_map(|(operation, mark)| Some((operation, header.strip_prefix(mark)?)))
-                    .ok_or_else(|| format!("`{header}` is no header of a patch"))?;
+                    .ok_or_else(|| "a header of the patch is none that is known".to_owned())?;
                 above = operation;
                 found.push(change(operation, path)?);
             }
@@ -162,7 +162,7 @@ impl Diff {
         while let Some(line) = lines.next() {
             if let Some(counts) = line.strip_prefix("@@ -") {
                 let (mut old, mut new) =
-                    hunk(counts).ok_or_else(|| format!("`{line}` is no header of a hunk"))?;
+                    hunk(counts).ok_or_else(|| "the header of a hunk is none".to_owned())?;
                 if diff.part.old.is_none() {
                     return Err("a hunk belongs to no file".to_owned());
                 }
@@ -185,7 +185,7 @@ impl Diff {
                             old = old.checked_sub(1).ok_or("a hunk is longer than it says")?;
                             new = new.checked_sub(1).ok_or("a hunk is longer than it says")?;
                         }
-                        Some(_) => return Err(format!("`{line}` is no line of a hunk")),
+                        Some(_) => return Err("a line of a hunk has no mark".to_owned()),
                     }
                 }
             } else if let Some(old) = line.strip_prefix("--- ") {
@@ -218,7 +218,7 @@ impl Diff {
             return Ok(());
         }
         if line.starts_with("+++ ") || line.starts_with("*** ") || line.starts_with("@@") {
-            return Err(format!("`{line}` is no line of a unified diff"));
+            return Err("a line is none of a unified diff".to_owned());
         }
         if !self.part.git || self.part.old.is_some() {
             // Text around the diffs.
@@ -342,7 +342,8 @@ fn hunk(counts: &str) -> Option<(usize, usize)> {
 /// The name of a header line: quoted as C has it, or up to a tab.
 fn name(text: &str) -> Result<String, String> {
     if text.starts_with('"') {
-        let (name, _) = unquote(text).ok_or_else(|| format!("`{text}` is no quoted name"))?;
+        let (name, _) =
+            unquote(text).ok_or_else(|| "a quoted name is not understood".to_owned())?;
         return Ok(name);
     }
     let name = text.split('\t').next().unwrap_or(text);

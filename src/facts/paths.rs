@@ -267,11 +267,10 @@ fn is_magic(target: &Path) -> bool {
         [_, "task", _, names @ ..] | [_, names @ ..] => names,
         [] => return false,
     };
-    match names {
-        ["cwd" | "exe" | "root"] => true,
-        ["fd" | "map_files" | "ns", _] => true,
-        _ => false,
-    }
+    matches!(
+        names,
+        ["cwd" | "exe" | "root"] | ["fd" | "map_files" | "ns", _]
+    )
 }
 
 /// What is there besides a plain file or a folder.

@@ -40,6 +40,7 @@ const TRANSFORMS: &[Transform] = &[
     |text, _| text.replace('\\', "/").into(),
     |text, _| text.replace('\\', "").into(),
     |text, _| unescape(text).map_or(text.into(), Cow::Owned),
+    |text, _| unescape(&text.replace("%u", "\\u")).map_or(text.into(), Cow::Owned),
     |text, ground| expand(text, |name| value(name, ground)),
     |text, _| expand(text, |_| Some(String::new())),
     |text, _| by_component(text, |name| name.trim_end_matches(is_blank)),
@@ -448,6 +449,7 @@ mod tests {
             (".git::$INDEX_ALLOCATION/config", ".git/config"),
             ("GIT~1/config", ".git/config"),
             ("%20$HOME%2f.ssh", "/home/dev/.ssh"),
+            ("%u002e%u002e/out", "../out"),
         ] {
             let readings = read(given);
             assert!(

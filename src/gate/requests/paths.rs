@@ -57,8 +57,8 @@ impl Asker<'_> {
         };
         let mut given = self.arguments(&call.args, taker, others)?;
         if searches {
-            let from = given.first().cloned();
-            given.extend(search_bases(tool, call, from.as_deref())?);
+            let bases = self.search_bases(tool, call, &given)?;
+            given.extend(bases);
             // A search without a path searches the working directory.
             if given.is_empty() {
                 given.push(".".to_owned());
@@ -196,6 +196,59 @@ impl Asker<'_> {
         }
     }
 
+    /// The folders that the globs of a search start from.
+    fn search_bases(
+        &self,
+        tool: &Tool,
+        call: &ToolCall,
+        from: &[String],
+    ) -> Result<Vec<String>, Fault> {
+        let grep = tool.facts.name == "grep";
+        let keys: &[&str] = match tool.facts.name.as_str() {
+            "glob" => &GLOB_KEYS,
+            // What `grep` has under the others is what it looks for.
+            "grep" => GLOB_KEYS.get(3..).unwrap_or_default(),
+            _ => &[],
+        };
+        let mut texts = Vec::new();
+        for key in keys {
+            tools::texts(call.args.get(*key).unwrap_or(&Value::Null), &mut texts);
+        }
+        let mut all = Vec::new();
+        for glob in texts {
+            // What is left out is not searched.
+            if glob.starts_with('!') && !glob.starts_with("!(") {
+                continue;
+            }
+            let readings = Readings::of(glob, &self.ground());
+            if readings.fault.is_some() {
+                all.push(glob.to_owned());
+            }
+            for reading in [glob]
+                .into_iter()
+                .chain(readings.texts.iter().map(String::as_str))
+            {
+                let bases = globs::bases(reading).map_err(|error| input(&error))?;
+                let wanted = |base: &String| !(base.is_empty() || grep && is_anchored(base));
+                for base in bases.into_iter().filter(wanted) {
+                    if from.is_empty() || base.starts_with(['/', '~']) {
+                        all.push(base);
+                    } else {
+                        all.extend(from.iter().map(|from| format!("{from}/{base}")));
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        Ground {
+            cwd: &self.workspace.cwd,
+            home: self.home,
+        }
+    }
+
     fn change(&self, change: &patch::Change, context: &Context) -> Request {
         let context = Context {
             operation: change.operation.to_owned(),
@@ -211,11 +264,7 @@ impl Asker<'_> {
     /// A path that a tool may trim, decode or expand before it asks the kernel. If that leads to
     /// something else, the strictest reading counts, and there is a fault.
     fn argument(&self, action: Action, given: &str, context: &Context) -> Request {
-        let ground = Ground {
-            cwd: &self.workspace.cwd,
-            home: self.home,
-        };
-        let readings = Readings::of(given, &ground);
+        let readings = Readings::of(given, &self.ground());
         let mut facts = if is_file_uri(given) && readings.fault.is_none() {
             None
         } else {
@@ -270,39 +319,6 @@ fn labels(facts: &PathFacts) -> BTreeSet<&str> {
         .map(String::as_str)
         .filter(|label| !kinds.contains(label))
         .collect()
-}
-
-/// The folders that the globs of a search start from.
-fn search_bases(tool: &Tool, call: &ToolCall, from: Option<&str>) -> Result<Vec<String>, Fault> {
-    let keys: &[&str] = match tool.facts.name.as_str() {
-        "glob" => &GLOB_KEYS,
-        // What `grep` has under the others is what it looks for.
-        "grep" => GLOB_KEYS.get(3..).unwrap_or_default(),
-        _ => return Ok(Vec::new()),
-    };
-    let mut all = Vec::new();
-    for key in keys {
-        let mut texts = Vec::new();
-        tools::texts(call.args.get(*key).unwrap_or(&Value::Null), &mut texts);
-        for glob in texts {
-            let negated = glob.starts_with('!') && !glob.starts_with("!(");
-            if negated {
-                continue;
-            }
-            for base in globs::bases(glob).map_err(|error| input(&error))? {
-                if base.is_empty() || (tool.facts.name == "grep" && is_anchored(&base)) {
-                    continue;
-                }
-                all.push(match from {
-                    Some(from) if !base.starts_with(['/', '~', '$', '%', '"', '\'', ' ']) => {
-                        format!("{from}/{base}")
-                    }
-                    _ => base,
-                });
-            }
-        }
-    }
-    Ok(all)
 }
 
 /// Whether a glob's `/` can only mean the root of the search: nothing of that name is in `/`.
