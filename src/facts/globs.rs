@@ -35,7 +35,7 @@ fn base(glob: &str) -> String {
 }
 
 /// The glob with `{a,b}`, `@(a|b)` and classes of one character written out.
-fn alternatives(glob: &str) -> Result<Vec<String>, String> {
+pub(super) fn alternatives(glob: &str) -> Result<Vec<String>, String> {
     let mut open = vec![single_classes(glob)];
     let mut done = Vec::new();
     while let Some(glob) = open.pop() {

@@ -4,8 +4,6 @@
 //! crates that read unified diffs (`diffy`, `gitpatch`, `unidiff`) drop git's renames and modes,
 //! or take text between files for nothing: what is not understood has to be a fault here.
 
-use std::path::Path;
-
 /// One thing that a patch does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
@@ -13,6 +11,8 @@ pub struct Change {
     pub operation: &'static str,
     /// To which path.
     pub path: String,
+    /// The folder of a link, where `path` is what the link says.
+    pub link_in: Option<String>,
 }
 
 /// What a patch does, in its order.
@@ -125,6 +125,7 @@ fn change(operation: &'static str, path: &str) -> Result<Change, String> {
     Ok(Change {
         operation,
         path: path.to_owned(),
+        link_in: None,
     })
 }
 
@@ -293,9 +294,11 @@ impl Diff {
             let links: Vec<String> = paths.iter().map(|(_, path)| path.clone()).collect();
             for target in &part.added {
                 for link in links.iter().flat_map(|link| levels(link)) {
-                    let dir = Path::new(link).parent().unwrap_or(Path::new(""));
-                    let aim = dir.join(target);
-                    self.changes.push(change("create", &aim.to_string_lossy())?);
+                    let dir = link.rsplit_once('/').map_or(".", |(dir, _)| dir);
+                    self.changes.push(Change {
+                        link_in: Some(dir.to_owned()),
+                        ..change("create", target)?
+                    });
                 }
             }
         }
@@ -576,28 +579,19 @@ mod tests {
 
     #[test]
     fn a_link_leads_where_its_text_says() {
-        let link = |mode: &str, target: &str| {
-            format!(
+        let aims = |mode: &str, target: &str| {
+            let patch = format!(
                 "diff --git a/d/l b/d/l\n{mode}\n--- /dev/null\n+++ b/d/l\n@@ -0,0 +1 @@\n+{target}\n\\ No newline at end of file\n"
-            )
+            );
+            changes(&patch)
+                .unwrap()
+                .iter()
+                .any(|change| change.path == target && change.link_in.as_deref() == Some("d"))
         };
-        assert!(names(
-            &link("new file mode 120000", "../../out"),
-            "create",
-            "d/../../out"
-        ));
-        assert!(names(
-            &link("new file mode 120000", "/etc"),
-            "create",
-            "/etc"
-        ));
-        assert!(names(&link("new mode 120000", "/etc"), "create", "/etc"));
-        assert!(names(&link("index 1..2 120000", "/etc"), "create", "/etc"));
-        assert!(!names(
-            &link("new file mode 100644", "/etc"),
-            "create",
-            "/etc"
-        ));
+        assert!(aims("new file mode 120000", "../../out"));
+        assert!(aims("new mode 120000", "/etc"));
+        assert!(aims("index 1..2 120000", "/etc"));
+        assert!(!aims("new file mode 100644", "/etc"));
     }
 
     #[test]

@@ -153,7 +153,8 @@ fn expand_home(given: &str, home: Option<&Path>) -> Result<PathBuf, &'static str
 }
 
 /// `.` and `..` taken out by text alone.
-fn lexical(path: &Path) -> PathBuf {
+#[must_use]
+pub fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

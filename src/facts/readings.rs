@@ -8,6 +8,8 @@ use std::path::Path;
 use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization;
 
+use super::globs::alternatives;
+
 /// A text that can be read in more ways is not looked into.
 const MOST: usize = 64;
 
@@ -35,6 +37,15 @@ type Transform = for<'t> fn(&'t str, &Ground<'_>) -> Cow<'t, str>;
 const TRANSFORMS: &[Transform] = &[
     |text, _| text.trim_matches(is_blank).into(),
     |text, _| unquote(text).into(),
+    |text, _| text.replace(is_quote, "").into(),
+    // What careless programs do against climbing: `....//` becomes `../`.
+    |text, _| {
+        if text.contains("...") {
+            text.replace("../", "").into()
+        } else {
+            text.into()
+        }
+    },
     |text, _| percent_decode(text),
     |text, _| file_uri(text),
     |text, _| text.replace('\\', "/").into(),
@@ -66,10 +77,18 @@ impl Readings {
         while let Some(text) = all.get(next).cloned() {
             next += 1;
             readings.fault = readings.fault.or_else(|| fault(&text));
-            for transform in TRANSFORMS {
-                let read = transform(&text, ground);
+            let mut add = |read: Cow<'_, str>| {
                 if *read != *text && !all.iter().any(|known| *known == *read) {
                     all.push(read.into_owned());
+                }
+            };
+            for transform in TRANSFORMS {
+                add(transform(&text, ground));
+            }
+            if text.contains('{') && text.contains(',') {
+                match alternatives(&text) {
+                    Ok(texts) => texts.into_iter().for_each(|text| add(text.into())),
+                    Err(_) => readings.fault = Some("it has too many alternatives"),
                 }
             }
             if all.len() > MOST {
@@ -93,10 +112,21 @@ pub fn is_file_uri(text: &str) -> bool {
 /// Whether a text starts as an absolute path of Windows does.
 #[must_use]
 pub fn is_windows_path(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    let (first, second, third) = (bytes.next(), bytes.next(), bytes.next());
-    let drive = first.is_some_and(|c| c.is_ascii_alphabetic()) && second == Some(b':');
-    (drive && matches!(third, None | Some(b'\\' | b'/'))) || text.starts_with("\\\\")
+    drive(text).is_some_and(|rest| rest.is_empty() || rest.starts_with(['\\', '/']))
+        || text.starts_with("\\\\")
+}
+
+/// What stands behind a drive's letter.
+fn drive(text: &str) -> Option<&str> {
+    let (letter, rest) = text.split_once(':')?;
+    let is_letter = letter.len() == 1 && letter.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_letter.then_some(rest)
+}
+
+/// `C:boot.ini` is where the drive stands; `a:b` and `Q: why.md` are names.
+fn is_drive_relative(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && drive(text).is_some_and(|rest| !rest.starts_with(' '))
 }
 
 /// Whether a text starts with a variable by the usual spelling, as `$HOME/x` and `%APPDATA%\x` do.
@@ -154,7 +184,7 @@ fn fault(text: &str) -> Option<&'static str> {
         Some("it is an address, not a path")
     } else if is_file_uri(inner) && file_uri(inner) == inner {
         Some("it is an address of another machine")
-    } else if is_windows_path(inner) {
+    } else if is_windows_path(inner) || is_drive_relative(inner) {
         Some("it leads to a drive or a share of Windows")
     } else if inner.contains("$(") || inner.matches('`').count() > 1 {
         Some("it runs a command where it is expanded")
@@ -173,6 +203,10 @@ fn fault(text: &str) -> Option<&'static str> {
     }
 }
 
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\'' | '`')
+}
+
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control() || is_invisible(c)
 }
@@ -187,6 +221,10 @@ fn is_invisible(c: char) -> bool {
 }
 
 fn unquote(text: &str) -> &str {
+    let text = text
+        .strip_prefix('$')
+        .filter(|rest| rest.starts_with(is_quote))
+        .unwrap_or(text);
     [
         ('"', '"'),
         ('\'', '\''),
@@ -449,6 +487,11 @@ mod tests {
             (".git::$INDEX_ALLOCATION/config", ".git/config"),
             ("GIT~1/config", ".git/config"),
             ("%20$HOME%2f.ssh", "/home/dev/.ssh"),
+            ("\"$HOME\"/.ssh", "/home/dev/.ssh"),
+            ("$'/etc'", "/etc"),
+            ("..''/out", "../out"),
+            ("....//out", "../out"),
+            ("{src,../out}/x", "../out/x"),
             ("%u002e%u002e/out", "../out"),
         ] {
             let readings = read(given);
@@ -464,6 +507,7 @@ mod tests {
         for given in [
             "C:\\Windows",
             "C:/Windows",
+            "C:boot.ini",
             "d:",
             "\\\\server\\share",
             "\\\\?\\C:\\x",
@@ -499,6 +543,7 @@ mod tests {
             "résumé.md",
             "C.txt",
             "a:b",
+            "Q: why.md",
             "ab:c/d",
             "x:y.txt",
             "src/routes/$userId.tsx",

@@ -8,6 +8,7 @@ use super::{Asker, COMMAND_KEYS, Fault, display, distinct, input};
 use crate::engine::action::Action;
 use crate::engine::request::{Context, PathFacts, Request, Resource};
 use crate::facts::arguments::{self, Taker};
+use crate::facts::paths::lexical;
 use crate::facts::readings::{Ground, Readings, is_file_uri};
 use crate::facts::tools::{self, Tool};
 use crate::facts::{globs, patch, url};
@@ -258,7 +259,14 @@ impl Asker<'_> {
             "read" => Action::Read,
             _ => Action::Write,
         };
-        self.argument(action, &change.path, &context)
+        let Some(dir) = &change.link_in else {
+            return self.argument(action, &change.path, &context);
+        };
+        let dir = self.workspace.resolve(dir, self.home);
+        let aim = dir.target.join(&change.path);
+        // A folder that the patch makes is no link: `..` leads out of it as it stands.
+        let aim = if dir.exists { aim } else { lexical(&aim) };
+        self.argument(action, &display(&aim), &context)
     }
 
     /// A path that a tool may trim, decode or expand before it asks the kernel. If that leads to
