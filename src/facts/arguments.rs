@@ -83,6 +83,9 @@ const PATH_ENDINGS: &[&str] = &[
 /// Keys whose values are paths as often as they are something else.
 const VAGUE_KEYS: &[&str] = &["dest", "from", "location", "root", "src", "target", "to"];
 
+/// Keys that end like those of paths and hold none.
+const OTHER_KEYS: &[&str] = &["jmespath", "jsonpath", "profile", "xpath"];
+
 /// What the key above a value says of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Key {
@@ -118,7 +121,8 @@ impl Search<'_> {
     }
 
     fn field(&mut self, name: &str, value: &Value, above: Key, nested: usize) {
-        if self.data.iter().any(|data| data.eq_ignore_ascii_case(name)) {
+        let is = |other: &&str| other.eq_ignore_ascii_case(name);
+        if self.data.iter().any(is) || OTHER_KEYS.iter().any(is) {
             return;
         }
         if looks_like_path(name) {
@@ -152,7 +156,12 @@ impl Search<'_> {
         }
         let lines = trimmed.contains('\n');
         let named = match key {
-            Key::Path => true,
+            // Nobody knows that a foreign tool's `file` is no text.
+            Key::Path => {
+                !lines
+                    || self.taker != Taker::Foreign
+                    || trimmed.split(['/', '\\']).any(|part| part == "..")
+            }
             Key::Vague => !lines,
             Key::Other => false,
         };
@@ -174,7 +183,7 @@ impl Search<'_> {
         if source || VAGUE_KEYS.contains(&flat.as_str()) {
             Key::Vague
         } else if PATH_KEYS.contains(&flat.as_str())
-            || (flat != "profile" && PATH_ENDINGS.iter().any(|end| flat.ends_with(end)))
+            || PATH_ENDINGS.iter().any(|end| flat.ends_with(end))
         {
             Key::Path
         } else {
@@ -259,6 +268,7 @@ mod tests {
             json!({"source": "import os\nos.getcwd()", "to": "a\nb"}),
             json!({"source": "https://example.com/a", "location": "https://example.com"}),
             json!({"path": null, "file": 3, "dir": ""}),
+            json!({"xpath": "//div[@id]", "dockerfile": "FROM x\nRUN y"}),
             json!({"text": "a: b", "time": "12:30", "json": "{broken"}),
         ] {
             assert_eq!(found(&args, Taker::Foreign), Vec::<String>::new(), "{args}");
