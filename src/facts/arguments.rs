@@ -65,10 +65,33 @@ pub fn looks_like_path(text: &str) -> bool {
             && looks(&percent_encoding::percent_decode_str(tidy).decode_utf8_lossy()))
 }
 
-/// Keys whose values are paths, whatever they look like, in lower case without `_`.
-const PATH_KEYS: &[&str] = &["absolutepath", "cwd", "destination", "source", "uri"];
+/// Keys whose values are paths and nothing else, in lower case without `_`.
+const PATH_KEYS: &[&str] = &[
+    "absolutepath",
+    "cwd",
+    "destination",
+    "dir",
+    "directory",
+    "dirpath",
+    "file",
+    "filename",
+    "filepath",
+    "files",
+    "folder",
+    "inputpath",
+    "newpath",
+    "notebookpath",
+    "oldpath",
+    "outputpath",
+    "path",
+    "paths",
+    "source",
+    "uri",
+    "workdir",
+    "workingdirectory",
+];
 
-/// How keys end whose values are paths.
+/// How keys end whose texts are paths. `forceReadLargeFiles` ends so too, and is a switch.
 const PATH_ENDINGS: &[&str] = &[
     "dir",
     "directory",
@@ -90,6 +113,7 @@ const OTHER_KEYS: &[&str] = &["jmespath", "jsonpath", "profile", "xpath"];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Key {
     Path,
+    Likely,
     Vague,
     #[default]
     Other,
@@ -157,7 +181,7 @@ impl Search<'_> {
         let lines = trimmed.contains('\n');
         let named = match key {
             // Nobody knows that a foreign tool's `file` is no text.
-            Key::Path => {
+            Key::Path | Key::Likely => {
                 !lines
                     || self.taker != Taker::Foreign
                     || trimmed.split(['/', '\\']).any(|part| part == "..")
@@ -182,10 +206,10 @@ impl Search<'_> {
         let source = flat == "source" && self.taker == Taker::Foreign;
         if source || VAGUE_KEYS.contains(&flat.as_str()) {
             Key::Vague
-        } else if PATH_KEYS.contains(&flat.as_str())
-            || PATH_ENDINGS.iter().any(|end| flat.ends_with(end))
-        {
+        } else if PATH_KEYS.contains(&flat.as_str()) {
             Key::Path
+        } else if PATH_ENDINGS.iter().any(|end| flat.ends_with(end)) {
+            Key::Likely
         } else {
             Key::Other
         }
@@ -291,6 +315,8 @@ mod tests {
             assert!(paths(&args, Taker::Needs, &[]).fault.is_some(), "{args}");
         }
         let args = json!({"path": "a", "from": 1, "to": 20});
+        assert_eq!(found(&args, Taker::Needs), ["a"]);
+        let args = json!({"path": "a", "forceReadLargeFiles": true, "maxFiles": 3, "baseDir": ""});
         assert_eq!(found(&args, Taker::Needs), ["a"]);
         let args = json!({"path": null, "dir": ""});
         assert_eq!(found(&args, Taker::May), Vec::<String>::new());
