@@ -125,6 +125,18 @@ impl PathPattern {
                 .any(|expanded| covers(expanded, self.glob, path.text()))
     }
 
+    /// As [`Self::covers`], whatever the case of the letters.
+    #[must_use]
+    pub fn covers_in_any_case(&self, path: &Haystack<'_>, places: &Places) -> bool {
+        self.covers(path, places)
+            || (!self.glob && path.holds_one_of(&self.literals) && {
+                let path = path.text().to_lowercase();
+                self.expand(places)
+                    .iter()
+                    .any(|expanded| is_below(&path, &expanded.to_lowercase()))
+            })
+    }
+
     /// The folder that stands for `~` or the place, empty without one, and the pattern that follows
     /// it. A place may be several folders, or none.
     #[must_use]
@@ -157,7 +169,11 @@ impl PathPattern {
     fn expand(&self, places: &Places) -> Vec<String> {
         self.anchored(places)
             .into_iter()
-            .map(|(dir, rest)| format!("{dir}{rest}"))
+            .map(|(dir, rest)| match self.glob {
+                // What a folder is called is no wildcard.
+                true => format!("{}{rest}", globset::escape(dir)),
+                false => format!("{dir}{rest}"),
+            })
             .collect()
     }
 }
@@ -173,10 +189,18 @@ impl Containment {
         self.labels
             .iter()
             .filter(|label| {
+                // What forbids holds in any case of letters: the file system may not tell them apart.
+                let covers = |pattern: &PathPattern, path| {
+                    if label.as_written {
+                        pattern.covers_in_any_case(path, places)
+                    } else {
+                        pattern.covers(path, places)
+                    }
+                };
                 let written = written.as_ref().filter(|_| label.as_written);
                 label.paths.iter().any(|pattern| {
-                    pattern.covers(&resolved, places)
-                        || written.is_some_and(|written| pattern.covers(written, places))
+                    covers(pattern, &resolved)
+                        || written.is_some_and(|written| covers(pattern, written))
                 })
             })
             .map(|label| label.name.clone())
@@ -308,6 +332,16 @@ mod tests {
             "/work/ws/.git/hooks/pre-commit"
         ));
         assert!(!covers("${state}/audit", "/work/ws/audit"));
+    }
+
+    #[test]
+    fn what_forbids_holds_in_any_case() {
+        let pattern = PathPattern::new("${workspace}/.copilot-bridge").unwrap();
+        let path = Haystack::new("/Work/ws/.COPILOT-BRIDGE/policy.toml");
+        assert!(!pattern.covers(&path, &places()));
+        assert!(pattern.covers_in_any_case(&path, &places()));
+        let path = Haystack::new("/work/ws/.copilot-bridges");
+        assert!(!pattern.covers_in_any_case(&path, &places()));
     }
 
     #[test]

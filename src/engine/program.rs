@@ -23,6 +23,8 @@ pub struct Program {
     pub operands: Operands,
     /// Options whose value is data and no path.
     pub data_options: Vec<String>,
+    /// Options whose value is a path that is read.
+    pub input_options: Vec<String>,
     /// Options whose value is a path that is written.
     pub output_options: Vec<String>,
     /// How many operands in front are data, unless a data option took their place.

@@ -90,6 +90,8 @@ pub struct CommandFacts {
     pub certain: bool,
     /// Where the code comes from that it runs; empty if it runs none.
     pub code: String,
+    /// Whether it sends something away while its line reads secrets.
+    pub exfiltration: bool,
     /// The labels that the program tables of `containment.toml` give.
     pub labels: BTreeSet<String>,
 }
@@ -99,6 +101,16 @@ pub struct CommandFacts {
 pub struct UrlFacts {
     /// The address as the agent wrote it.
     pub given: String,
+    /// The scheme, in lower case.
+    pub scheme: String,
+    /// The host as it is looked up: a name in lower case, or an address in its plain form.
+    pub host: String,
+    /// The port, or the scheme's own; 0 where there is none.
+    pub port: u16,
+    /// Whether the host is this machine, its network, or the cloud's metadata.
+    pub private: bool,
+    /// Why it cannot be told where the address leads; empty if it can.
+    pub fault: String,
 }
 
 /// The facts about a tool.
@@ -326,11 +338,31 @@ pub const COMMAND: &[Attribute] = &[
         "String",
         "judged, quiet, file, inline, stdin, written, unknown, decoded, download or empty: where the code comes from that it runs",
     ),
+    attribute(
+        "exfiltration",
+        "Bool",
+        "it sends something away while its line reads secrets",
+    ),
     attribute("labels", "Set<String>", "given by containment.toml"),
 ];
 
 /// The attributes of `Bridge::Url`.
-pub const URL: &[Attribute] = &[attribute("given", "String", "as the agent wrote it")];
+pub const URL: &[Attribute] = &[
+    attribute("given", "String", "as the agent wrote it"),
+    attribute("scheme", "String", "in lower case"),
+    attribute("host", "String", "a name, or an address in its plain form"),
+    attribute("port", "Long", "given or the scheme's own, else 0"),
+    attribute(
+        "private",
+        "Bool",
+        "this machine, its network or the cloud's metadata",
+    ),
+    attribute(
+        "fault",
+        "String",
+        "why it cannot be told where it leads, or empty",
+    ),
+];
 
 /// The attributes of `Bridge::Tool`.
 pub const TOOL: &[Attribute] = &[
@@ -416,9 +448,17 @@ impl Resource {
                 ("arguments", Value::Set(&command.arguments)),
                 ("certain", Value::Bool(command.certain)),
                 ("code", Value::String(&command.code)),
+                ("exfiltration", Value::Bool(command.exfiltration)),
                 ("labels", Value::Set(&command.labels)),
             ],
-            Self::Url(url) => vec![("given", Value::String(&url.given))],
+            Self::Url(url) => vec![
+                ("given", Value::String(&url.given)),
+                ("scheme", Value::String(&url.scheme)),
+                ("host", Value::String(&url.host)),
+                ("port", Value::Long(i64::from(url.port))),
+                ("private", Value::Bool(url.private)),
+                ("fault", Value::String(&url.fault)),
+            ],
             Self::Tool(tool) => vec![
                 ("server", Value::String(&tool.server)),
                 ("name", Value::String(&tool.name)),

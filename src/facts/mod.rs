@@ -2,8 +2,13 @@
 //!
 //! Facts hold no judgement. What they are good for is for the policy files to say.
 
+pub mod arguments;
 pub mod chain;
+pub mod globs;
+pub mod patch;
 pub mod paths;
+pub mod readings;
 pub mod scripts;
 pub mod shell;
 pub mod tools;
+pub mod url;

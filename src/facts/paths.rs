@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -19,6 +20,8 @@ pub struct Resolved {
     pub exists: bool,
     /// Whether a link was followed on the way.
     pub link: bool,
+    /// What is there besides a plain file or a folder: `hard_link`, `fifo`, `device`, `socket`.
+    pub kind: Option<&'static str>,
     /// Why it could not be resolved, or `None`.
     pub fault: Option<String>,
 }
@@ -150,7 +153,8 @@ fn expand_home(given: &str, home: Option<&Path>) -> Result<PathBuf, &'static str
 }
 
 /// `.` and `..` taken out by text alone.
-fn lexical(path: &Path) -> PathBuf {
+#[must_use]
+pub fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {
@@ -167,7 +171,7 @@ fn lexical(path: &Path) -> PathBuf {
 fn walk(absolute: &Path, written: PathBuf) -> Resolved {
     let mut rest: VecDeque<OsString> = components(absolute);
     let mut target = PathBuf::from(root_of(absolute));
-    let (mut links, mut missing) = (0, false);
+    let (mut links, mut missing, mut kind) = (0, false, None);
     while let Some(name) = rest.pop_front() {
         if name == ".." {
             if missing {
@@ -178,17 +182,28 @@ fn walk(absolute: &Path, written: PathBuf) -> Resolved {
                     written,
                     exists: false,
                     link: links > 0,
+                    kind: None,
                 };
             }
             target.pop();
             continue;
         }
         target.push(&name);
+        if is_magic(&target) {
+            return Resolved {
+                fault: Some("it leads through a process, to wherever that stands".to_owned()),
+                target: written.clone(),
+                written,
+                exists: false,
+                link: true,
+                kind: None,
+            };
+        }
         if missing {
             continue;
         }
-        let kind = match target.symlink_metadata() {
-            Ok(metadata) => metadata.file_type(),
+        let metadata = match target.symlink_metadata() {
+            Ok(metadata) => metadata,
             Err(error) if is_absent(&error) => {
                 missing = true;
                 continue;
@@ -200,10 +215,13 @@ fn walk(absolute: &Path, written: PathBuf) -> Resolved {
                     written,
                     exists: false,
                     link: links > 0,
+                    kind: None,
                 };
             }
         };
-        if !kind.is_symlink() {
+        // What these lead to is the reader's own, and no file.
+        if !metadata.is_symlink() || STREAMS.iter().any(|stream| target == Path::new(stream)) {
+            kind = kind_of(&metadata);
             continue;
         }
         links += 1;
@@ -215,6 +233,7 @@ fn walk(absolute: &Path, written: PathBuf) -> Resolved {
                 written,
                 exists: false,
                 link: true,
+                kind: None,
             };
         };
         target.pop();
@@ -230,8 +249,50 @@ fn walk(absolute: &Path, written: PathBuf) -> Resolved {
         written,
         exists: !missing,
         link: links > 0,
+        kind: kind.filter(|_| !missing),
         fault: None,
     }
+}
+
+/// The standard streams, whose links are not followed.
+const STREAMS: [&str; 3] = ["/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
+/// Whether the kernel jumps from here to where a process stands or what it has open. Ours is not
+/// the process that will use the path.
+fn is_magic(target: &Path) -> bool {
+    let Ok(rest) = target.strip_prefix("/proc") else {
+        return false;
+    };
+    let names: Vec<&str> = rest.iter().filter_map(|name| name.to_str()).collect();
+    let names = match names.as_slice() {
+        [_, "task", _, names @ ..] | [_, names @ ..] => names,
+        [] => return false,
+    };
+    matches!(
+        names,
+        ["cwd" | "exe" | "root"] | ["fd" | "map_files" | "ns", _]
+    )
+}
+
+/// What is there besides a plain file or a folder.
+#[cfg(unix)]
+fn kind_of(metadata: &Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        (metadata.nlink() > 1).then_some("hard_link")
+    } else if kind.is_fifo() {
+        Some("fifo")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("device")
+    } else {
+        kind.is_socket().then_some("socket")
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(_: &Metadata) -> Option<&'static str> {
+    None
 }
 
 /// The components without root and `.`, with `..` kept.
@@ -323,6 +384,44 @@ mod tests {
             assert!(resolve(given, &ws, None).fault.is_some(), "{given}");
         }
         assert!(resolve("in/../a", &ws, None).fault.is_none());
+    }
+
+    #[test]
+    fn a_link_of_a_process_is_a_fault() {
+        let (_keep, root) = tree();
+        let ws = root.join("ws");
+        symlink("/proc/self/root", ws.join("pr")).unwrap();
+        for given in [
+            "/proc/self/cwd/a",
+            "/proc/self/root",
+            "/proc/1/root/etc/passwd",
+            "/proc/self/task/1/cwd/a",
+            "/proc/self/fd/77",
+            "/dev/fd/0",
+            "pr/etc/passwd",
+        ] {
+            assert!(resolve(given, &ws, None).fault.is_some(), "{given}");
+        }
+        for given in ["/proc/cpuinfo", "/proc/self/status", "/proc", "/dev/stdout"] {
+            assert_eq!(resolve(given, &ws, None).fault, None, "{given}");
+        }
+        let target = resolve("/dev/stdout", &ws, None).target;
+        assert_eq!(target, Path::new("/dev/stdout"));
+    }
+
+    #[test]
+    fn what_is_no_plain_file_says_so() {
+        let (_keep, root) = tree();
+        let ws = root.join("ws");
+        let kind = |given: &str| resolve(given, &ws, None).kind;
+        assert_eq!(kind("a"), None);
+        fs::hard_link(ws.join("a"), ws.join("b")).unwrap();
+        assert_eq!(kind("a"), Some("hard_link"));
+        assert_eq!(kind("a/b"), None);
+        assert_eq!(kind("src"), None);
+        assert_eq!(kind("/dev/null"), Some("device"));
+        nix::unistd::mkfifo(&ws.join("f"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(kind("f"), Some("fifo"));
     }
 
     #[test]

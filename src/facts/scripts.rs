@@ -14,6 +14,9 @@ use sha2::{Digest, Sha256};
 /// A list larger than this is full: then every file counts as written, in bytes.
 const LIMIT: u64 = 4 << 20;
 
+/// A larger script is not looked into, in bytes.
+const TEXT_LIMIT: u64 = 64 << 10;
+
 /// How long a list is written to, in seconds. A file is remembered for one to two of these.
 const PERIOD: u64 = 7 * 24 * 60 * 60;
 
@@ -96,6 +99,29 @@ impl Scripts {
         }
         Ok(())
     }
+}
+
+/// The text of a script; `None` if it is no file, no text, or too large to be looked into.
+#[must_use]
+pub fn text(path: &Path) -> Option<String> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    // A FIFO would never end.
+    (meta.is_file() && meta.len() <= TEXT_LIMIT)
+        .then(|| fs::read_to_string(path).ok())
+        .flatten()
+}
+
+/// Whether the first line of a script names a shell.
+#[must_use]
+pub fn is_shell(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    let program = first
+        .strip_prefix("#!")
+        .map(|line| line.trim().rsplit(['/', ' ']).next());
+    matches!(
+        program,
+        Some(Some("sh" | "bash" | "dash" | "zsh" | "ksh" | "ash"))
+    )
 }
 
 fn read(file: &Path) -> io::Result<Option<String>> {

@@ -100,7 +100,7 @@ const TOOLS: &[Known] = &[
             "editFiles",
         ],
     ),
-    known("apply_patch", Action::Write, "update", &[]),
+    known("apply_patch", Action::Write, "update", &["applyPatch"]),
     known("move_file", Action::Write, "move", &["rename_file"]),
     known("delete_file", Action::Write, "delete", &["delete"]),
     known(
@@ -252,104 +252,6 @@ impl Tool {
     }
 }
 
-/// The texts in a tool's arguments that a consumer may take for paths, in the order they stand.
-///
-/// Values of `data_keys` are data. Under a key that names paths every text counts; elsewhere what
-/// looks like a path does.
-#[must_use]
-pub fn path_arguments(args: &Value, data_keys: &[String]) -> Vec<String> {
-    let mut found = Vec::new();
-    collect(args, None, data_keys, &mut found);
-    found
-}
-
-/// Keys whose values are paths, whatever they look like (R-000-39), in lower case without `_`.
-const PATH_KEYS: &[&str] = &[
-    "absolutepath",
-    "cwd",
-    "dest",
-    "destination",
-    "dir",
-    "directory",
-    "dirpath",
-    "file",
-    "filename",
-    "filepath",
-    "files",
-    "folder",
-    "from",
-    "inputpath",
-    "location",
-    "newpath",
-    "notebookpath",
-    "oldpath",
-    "outputpath",
-    "path",
-    "paths",
-    "root",
-    "source",
-    "src",
-    "target",
-    "to",
-    "workingdir",
-    "workdir",
-    "workingdirectory",
-];
-
-fn collect(value: &Value, key: Option<&str>, data_keys: &[String], found: &mut Vec<String>) {
-    if key.is_some_and(|key| data_keys.iter().any(|data| data.eq_ignore_ascii_case(key))) {
-        return;
-    }
-    match value {
-        Value::String(text) => {
-            let named = key.is_some_and(is_path_key);
-            if named || (super::shell::looks_like_path(text) && !text.contains('\n')) {
-                found.push(text.clone());
-            }
-        }
-        Value::Array(all) => {
-            for value in all {
-                collect(value, key, data_keys, found);
-            }
-        }
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                collect(value, Some(key), data_keys, found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn is_path_key(key: &str) -> bool {
-    let flat: String = key
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric())
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    PATH_KEYS.contains(&flat.as_str())
-}
-
-/// The files that a patch in Copilot's own form touches: operation and path.
-#[must_use]
-pub fn patch_files(patch: &str) -> Vec<(&'static str, String)> {
-    patch
-        .lines()
-        .filter_map(|line| {
-            let line = line.trim_end();
-            let (operation, path) = [
-                ("create", "*** Add File: "),
-                ("update", "*** Update File: "),
-                ("delete", "*** Delete File: "),
-                ("move", "*** Move to: "),
-            ]
-            .into_iter()
-            .find_map(|(operation, mark)| Some((operation, line.strip_prefix(mark)?)))?;
-            Some((operation, path.to_owned()))
-        })
-        .collect()
-}
-
 /// Every text in a value, decoded.
 pub fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
@@ -404,28 +306,5 @@ mod tests {
             Tool::identify("str_replace_editor", &json!({"command": "view"})).action,
             Action::Read
         );
-    }
-
-    #[test]
-    fn paths_are_found_at_any_depth() {
-        let keys = vec!["content".to_owned()];
-        let args = json!({"path": "a", "opts": {"filePath": ["b", {"x": "/c"}]}, "content": "/d", "n": "word", "u": "../e"});
-        assert_eq!(path_arguments(&args, &keys), ["a", "b", "/c", "../e"]);
-    }
-
-    #[test]
-    fn a_patch_names_its_files() {
-        let patch = "*** Begin Patch\n*** Add File: /w/p\n+x\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-x\n+y\n*** Delete File: c\n*** End Patch\n";
-        let expected = [
-            ("create", "/w/p"),
-            ("update", "a.txt"),
-            ("move", "b.txt"),
-            ("delete", "c"),
-        ];
-        let files = patch_files(patch);
-        assert_eq!(files.len(), expected.len());
-        for ((operation, path), expected) in files.iter().zip(expected) {
-            assert_eq!((*operation, path.as_str()), expected);
-        }
     }
 }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::json;
+use crate::facts::patch::is_patch;
 use crate::facts::tools::Tool;
 use crate::gate::event::ToolCall;
 
@@ -121,9 +122,9 @@ fn arguments(tool: &str, args: &Value) -> Result<Value, FieldError> {
     match args {
         Value::Object(_) => Ok(args.clone()),
         Value::String(text) => {
-            let is_patch = Tool::identify(tool, args).facts.name == "apply_patch"
-                && text.trim_start().starts_with("***");
-            if is_patch {
+            let patch = Tool::identify(tool, args).facts.name == "apply_patch"
+                && (text.trim_start().starts_with("***") || is_patch(text));
+            if patch {
                 return Ok(args.clone());
             }
             let value = json::parse(text.as_bytes())

@@ -90,7 +90,8 @@ pub fn plan(
         };
         let mut grants = BTreeMap::new();
         for (path, access) in &roots {
-            let Some(kind) = tree.kind(path) else {
+            // What is still a link is a standard stream, and open already.
+            let Some(kind) = tree.kind(path).filter(|kind| *kind != Kind::Link) else {
                 continue;
             };
             walk.thorough = *access == Access::Write;

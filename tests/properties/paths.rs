@@ -43,7 +43,7 @@ fn written() -> impl Strategy<Value = String> {
     ];
     let start = prop_oneof![
         12 => Just(""),
-        2 => select(vec!["@/ws/", "@/ws/", "@/out/", "@/", "/", "~/", "./", "@/ws//", "~", " ", "file:"]),
+        2 => select(vec!["@/ws/", "@/ws/", "@/out/", "@/", "/", "~/", "./", "@/ws//", "~", " ", "file:", "\"", "%2e%2e/", "..\\"]),
     ];
     let end = prop_oneof![6 => Just(""), 1 => select(vec!["/", "/.", "//", "/.."])];
     (start, vec(part, 0..5), end)
@@ -271,7 +271,8 @@ proptest! {
         let given: Vec<String> = given.iter().map(|given| tree.fill(given)).collect();
         let all = tree.judge(tool, json!({"paths": given}));
         if all == Effect::Allow {
-            for one in &given {
+            // Where a path may be left out, an empty one is none.
+            for one in given.iter().filter(|one| !one.trim().is_empty()) {
                 prop_assert_eq!(tree.judge("create", json!({"path": one})), Effect::Allow, "{}", one);
             }
         }
@@ -289,7 +290,6 @@ fn the_kernel_and_the_gate_agree_on_the_plain_cases() {
     ]);
     for (given, inside) in [
         ("a/new", true),
-        ("", true),
         ("@/out/a/x", true),
         ("gone/deeper/x", true),
         ("b/x", false),

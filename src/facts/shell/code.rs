@@ -77,7 +77,8 @@ impl Walker<'_> {
             }
         }
         let text = joined(&inner);
-        Some(self.invoke(inner, &text, &variables, &mut state.clone(), input))
+        let place = self.line.commands.len();
+        Some(self.invoke(inner, place, &text, &variables, &mut state.clone(), input))
     }
 
     /// `find … -exec COMMAND {} +`
@@ -110,7 +111,8 @@ impl Walker<'_> {
                 .collect();
             let inner = replaced(inner, "{}", &roots);
             let text = joined(&inner);
-            let ran = self.invoke(inner, &text, &[], &mut state.clone(), input);
+            let place = self.line.commands.len();
+            let ran = self.invoke(inner, place, &text, &[], &mut state.clone(), input);
             origin = origin.max(Some(ran));
         }
         origin

@@ -21,6 +21,8 @@ impl Walker<'_> {
         state: &mut State,
         input: &Input,
     ) -> Origin {
+        let place = self.line.commands.len();
+        self.inside += 1;
         let mut args = Vec::new();
         let mut redirects = outer.to_vec();
         let mut variables = Vec::new();
@@ -54,17 +56,19 @@ impl Walker<'_> {
             }
             names.push(name);
         }
-        let origin = self.invoke(args, at.text(), &names, state, &input);
+        self.inside -= 1;
+        let origin = self.invoke(args, place, at.text(), &names, state, &input);
         self.write_outputs(&outputs, origin);
         self.behind_heredoc(&redirects, origin, state);
         origin
     }
 
-    /// A command's words, expanded: what it is and what it runs. Returns where its output comes
-    /// from.
+    /// A command's words, expanded: what it is and what it runs, noted before the commands from
+    /// `place` on. Returns where its output comes from.
     pub(super) fn invoke(
         &mut self,
         args: Vec<Arg>,
+        place: usize,
         text: &str,
         variables: &[String],
         state: &mut State,
@@ -109,6 +113,7 @@ impl Walker<'_> {
             path: first.text.clone(),
             subcommand: subcommand.to_owned(),
             certain: true,
+            complete: rest.iter().all(|arg| arg.known && !arg.glob && !arg.pipe),
             ..Command::default()
         };
         if EVALUATING.contains(&program)
@@ -118,12 +123,15 @@ impl Walker<'_> {
         {
             command.certain = false;
         }
+        self.inside += 1;
         let tables = self.tables;
         let wrapper = tables
             .wrappers
             .iter()
             .find(|wrapper| wrapper.names.iter().any(|name| name == program));
-        let mut origin = input.origin;
+        // What it prints may be what it was given.
+        let given = rest.iter().map(|arg| arg.origin).max().unwrap_or_default();
+        let mut origin = input.origin.max(given);
         if let Some(wrapper) = wrapper
             && let Some(inner) = self.wrapped(wrapper, rest, state, input)
         {
@@ -146,6 +154,7 @@ impl Walker<'_> {
                 command.code = self.file(first, state);
             }
         }
+        self.inside -= 1;
         let before = self.line.paths.len();
         let sure = self.operands(&entries, rest, state);
         command.reads = self.line.paths.len() > before;
@@ -167,7 +176,7 @@ impl Walker<'_> {
         }
         command.labels = labels;
         command.arguments = known;
-        self.push(command);
+        self.push_at(place, command);
         origin
     }
 

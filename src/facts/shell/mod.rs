@@ -67,6 +67,10 @@ pub struct Command {
     pub labels: BTreeSet<String>,
     /// Where the code comes from that it runs.
     pub code: CodeSource,
+    /// Whether all of its words are known.
+    pub complete: bool,
+    /// How many commands it stands inside of.
+    pub depth: usize,
     /// Whether it reads files that it names.
     pub reads: bool,
     /// The files that it runs code from, resolved.

@@ -20,10 +20,15 @@ impl Walker<'_> {
                 .iter()
                 .any(|entry| entry.data_options.contains(&arg.text))
         };
-        let output = |text: &str| {
-            entries
-                .iter()
-                .any(|entry| entry.output_options.iter().any(|word| is_word(text, word)))
+        let valued = |text: &str| {
+            let holds = |words: &[String]| words.iter().any(|word| is_word(text, word));
+            entries.iter().find_map(|entry| {
+                if holds(&entry.output_options) {
+                    Some(Access::Write)
+                } else {
+                    holds(&entry.input_options).then_some(Access::Read)
+                }
+            })
         };
         let mut leading = entries
             .iter()
@@ -50,19 +55,20 @@ impl Walker<'_> {
             if arg.is_option() && !ends {
                 if data(arg) {
                     index += 1;
-                } else if output(&arg.text) {
+                } else if let Some(access) = valued(&arg.text) {
                     match arg.text.split_once('=') {
-                        Some((_, value)) => self.path(Access::Write, &Arg::known(value), state),
+                        Some((_, value)) => self.path(access, &Arg::known(value), state),
                         None => {
                             if let Some(value) = args.get(index) {
                                 certain &= value.known;
-                                self.path(Access::Write, value, state);
+                                self.path(access, value, state);
                             }
                             index += 1;
                         }
                     }
                 } else {
                     let value = path_part(&arg.text);
+                    let value = value.rsplit_once('@').map_or(value, |(_, file)| file);
                     if looks_like_path(value) && kind != Operands::None {
                         self.path(Access::Read, &Arg::known(value), state);
                     }
@@ -86,6 +92,14 @@ impl Walker<'_> {
             .position(|arg| arg.is("-t") || arg.is("--target-directory"));
         for (index, arg) in paths.iter().enumerate() {
             let is_target = index == last && last > 0 && into.is_none();
+            // `@file` and `name=@file`, as what sends a file has it.
+            if let Some((start, file)) = arg.text.split_once('@')
+                && (start.is_empty() || start.ends_with('='))
+                && kind != Operands::None
+            {
+                self.path(Access::Read, &Arg::known(file), state);
+                continue;
+            }
             let access = match kind {
                 Operands::None => continue,
                 Operands::Guess if !looks_like_path(&arg.text) => continue,

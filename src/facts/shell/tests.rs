@@ -223,6 +223,8 @@ fn where_code_comes_from_is_known() {
     assert_eq!(code("./x.sh", "x.sh"), CodeSource::File);
     assert_eq!(code("bash /tmp/x.sh", "bash"), CodeSource::Unknown);
     assert_eq!(code("cat a | bash", "bash"), CodeSource::Stdin);
+    assert_eq!(code("echo $X | bash", "bash"), CodeSource::Stdin);
+    assert_eq!(code("echo *.sh | bash", "bash"), CodeSource::Stdin);
     assert_eq!(code("bash < a", "bash"), CodeSource::Stdin);
     assert_eq!(
         code("echo x > a.sh; bash a.sh", "bash"),
@@ -237,6 +239,7 @@ fn where_code_comes_from_is_known() {
         "curl x > a.sh; bash a.sh",
         "bash <<< \"$(curl x)\"",
         "X=$(curl x); bash -c \"$X\"",
+        "echo \"$(curl x)\" | bash",
     ] {
         assert_eq!(code(line, "bash"), CodeSource::Download, "{line}");
     }

@@ -23,6 +23,8 @@ pub(super) struct Walker<'a> {
     pub(super) written: HashMap<PathBuf, Origin>,
     /// The files that the command at hand runs.
     pub(super) scripts: Vec<PathBuf>,
+    /// How many commands the one at hand stands inside of.
+    pub(super) inside: usize,
     depth: usize,
     steps: usize,
 }
@@ -35,6 +37,7 @@ impl<'a> Walker<'a> {
             line: Line::default(),
             written: HashMap::new(),
             scripts: Vec::new(),
+            inside: 0,
             depth: 0,
             steps: 0,
         }
@@ -251,7 +254,7 @@ impl<'a> Walker<'a> {
             .arguments
             .iter()
             .all(|word| !word.contains(['%', '\\']));
-        (prints && command.certain && plain && origin == Origin::Here)
+        (prints && command.certain && command.complete && plain && origin == Origin::Here)
             .then(|| command.arguments.join(" "))
     }
 
@@ -333,10 +336,17 @@ impl<'a> Walker<'a> {
         self.push(command);
     }
 
-    pub(super) fn push(&mut self, command: super::Command) {
+    /// Notes a command, before those that stand inside of it.
+    pub(super) fn push_at(&mut self, index: usize, mut command: super::Command) {
+        command.depth = self.inside;
         if !self.line.commands.contains(&command) {
-            self.line.commands.push(command);
+            let index = index.min(self.line.commands.len());
+            self.line.commands.insert(index, command);
         }
+    }
+
+    pub(super) fn push(&mut self, command: super::Command) {
+        self.push_at(self.line.commands.len(), command);
     }
 
     /// What a word may be as the value of a variable: it is not split.
@@ -387,7 +397,8 @@ impl<'a> Walker<'a> {
             // It sets what it names, and shows nothing.
             return Origin::Here;
         }
-        self.invoke(args, at.text(), &[], state, input)
+        let place = self.line.commands.len();
+        self.invoke(args, place, at.text(), &[], state, input)
     }
 
     fn for_loop(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {

@@ -17,6 +17,7 @@ pub const PROGRAM: &[Key] = &[
     key("labels", Merge::PerFile),
     key("operands", Merge::PerFile),
     key("data_options", Merge::PerFile),
+    key("input_options", Merge::PerFile),
     key("output_options", Merge::PerFile),
     key("data_operands", Merge::PerFile),
     key("examples", Merge::PerFile),
@@ -69,6 +70,7 @@ pub(super) fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Progr
             .map(Spanned::into_inner)
             .unwrap_or_default(),
         data_options: plain(table, "data_options", reader),
+        input_options: plain(table, "input_options", reader),
         output_options: plain(table, "output_options", reader),
         data_operands: small(table, "data_operands", reader),
     };

@@ -1,0 +1,266 @@
+//! The commands of a line, as requests.
+
+use std::fs;
+use std::path::Path;
+
+use memchr::memmem;
+
+use super::{Asker, Fault, display, distinct};
+use crate::engine::action::Action;
+use crate::engine::containment::GUARD;
+use crate::engine::request::{CommandFacts, Context, Request, Resource, ToolFacts};
+use crate::facts::paths;
+use crate::facts::scripts::{self, Scripts};
+use crate::facts::shell::{self, Access, CodeSource, Command, Line, PathUse, Surroundings};
+use crate::gate::event::ToolCall;
+
+/// The keys that hosts use for a command line.
+pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"];
+
+/// More scripts inside of scripts are not read.
+const SCRIPTS: usize = 32;
+
+/// The labels of commands that send something away.
+const SENDS: [&str; 4] = ["network", "remote", "fetches", "publishes"];
+
+/// The labels of paths that hold secrets.
+const SECRETS: [&str; 2] = ["credentials", "secret_file"];
+
+/// A larger index of git is not searched, in bytes.
+const INDEX_LIMIT: u64 = 64 << 20;
+
+impl Asker<'_> {
+    pub(super) fn command(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) -> Result<(), Fault> {
+        let Some(line) = command_line(call) else {
+            self.unread_command(call, context, requests);
+            return Ok(());
+        };
+        let cwd = self.shell_cwd(requests);
+        let here = Surroundings {
+            cwd: &cwd,
+            root: self.workspace.root.as_deref(),
+            home: self.home,
+        };
+        let tables = &self.bundle.settings.containment;
+        let mut analysed = shell::analyse(line, tables, here);
+        self.read_scripts(&mut analysed, here);
+        let Line {
+            commands,
+            paths,
+            uncertain,
+        } = analysed;
+        let before = requests.len();
+        for path in distinct(paths)? {
+            requests.push(self.path_use(&path, context));
+        }
+        let secret = requests.iter().skip(before).any(is_secret)
+            || commands
+                .iter()
+                .any(|command| command.labels.contains("environment"));
+        let said = !commands.is_empty();
+        for command in commands {
+            self.one_command(command, secret, &cwd, context, requests);
+        }
+        if uncertain.is_some() || !said {
+            let facts = CommandFacts {
+                text: line.to_owned(),
+                certain: uncertain.is_none(),
+                ..CommandFacts::default()
+            };
+            requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+        }
+        Ok(())
+    }
+
+    /// A command line that is not understood, or that stands where nobody expects it: its text is
+    /// the only fact.
+    pub(super) fn unread_command(
+        &self,
+        call: &ToolCall,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) {
+        let facts = CommandFacts {
+            text: command_line(call).map_or_else(|| call.args.to_string(), str::to_owned),
+            ..CommandFacts::default()
+        };
+        requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+    }
+
+    fn one_command(
+        &self,
+        command: Command,
+        secret: bool,
+        cwd: &Path,
+        context: &Context,
+        requests: &mut Vec<Request>,
+    ) {
+        let mut labels = command.labels;
+        // A program given by its path is what stands there, not what its name promises.
+        if command.path.contains('/') && !self.is_system(&command.path, cwd) {
+            labels.remove("everyday");
+        }
+        let sends = SENDS.iter().any(|label| labels.contains(*label));
+        if labels.contains("starts_agent") {
+            let agent = ToolFacts {
+                name: command.program.clone(),
+                ..ToolFacts::default()
+            };
+            requests.push(self.ask(Action::Delegate, Resource::Tool(agent), context));
+        }
+        if labels.contains("changes_worktree") {
+            for path in self.tracked_guard() {
+                requests.push(self.path(Action::Write, &path, context));
+            }
+        }
+        let facts = CommandFacts {
+            text: command.text,
+            program: command.program,
+            subcommand: command.subcommand,
+            arguments: command.arguments.into_iter().collect(),
+            certain: command.certain,
+            code: command.code.name().to_owned(),
+            exfiltration: secret && sends,
+            labels,
+        };
+        requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
+    }
+
+    /// Reads the shell scripts that an agent wrote as if their text stood on the line. What cannot
+    /// be read keeps its mark.
+    fn read_scripts(&self, line: &mut Line, here: Surroundings<'_>) {
+        let workspace = self.workspace.root.as_deref().unwrap_or(here.cwd);
+        let written = Scripts::new(self.state, workspace);
+        let tables = &self.bundle.settings.containment;
+        let mut index = 0;
+        while let Some(command) = line.commands.get_mut(index) {
+            index += 1;
+            if command.code != CodeSource::File
+                || !command.scripts.iter().any(|path| written.holds(path))
+            {
+                continue;
+            }
+            command.code = CodeSource::Written;
+            let entry = tables
+                .interpreters
+                .iter()
+                .find(|entry| entry.names.contains(&command.program));
+            let mut inner = Vec::new();
+            for path in &command.scripts {
+                let Some(text) = scripts::text(path) else {
+                    break;
+                };
+                let shell = entry.map_or_else(|| scripts::is_shell(&text), |entry| entry.shell);
+                let quiet = entry.is_some_and(|entry| entry.is_quiet(&text) == Ok(true));
+                if !(shell || quiet) {
+                    break;
+                }
+                inner.push(if quiet {
+                    Line::default()
+                } else {
+                    shell::analyse(&text, tables, here)
+                });
+            }
+            if inner.len() < command.scripts.len() || index > SCRIPTS {
+                continue;
+            }
+            command.code = CodeSource::Judged;
+            for inner in inner {
+                line.uncertain = line.uncertain.or(inner.uncertain);
+                line.paths.extend(inner.paths);
+                for command in inner.commands {
+                    if !line.commands.contains(&command) {
+                        line.commands.push(command);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_system(&self, path: &str, cwd: &Path) -> bool {
+        let resolved = paths::resolve(path, cwd, self.home);
+        self.facts_of(path, resolved).labels.contains("system")
+    }
+
+    fn path_use(&self, path: &PathUse, context: &Context) -> Request {
+        let (action, operation) = match path.access {
+            Access::Read => (Action::Read, "read"),
+            Access::Write => (Action::Write, "update"),
+            Access::Delete => (Action::Write, "delete"),
+        };
+        let context = Context {
+            operation: operation.to_owned(),
+            ..context.clone()
+        };
+        let resolved = paths::resolve(&path.given, &path.cwd, self.home);
+        let mut facts = self.facts_of(&path.given, resolved);
+        if path.access == Access::Delete {
+            // Who takes a folder away takes what is below it.
+            let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
+            let tables = &self.bundle.settings.containment;
+            let below = tables.labels_below(&facts.resolved, &self.places, &exists);
+            facts.labels.extend(below);
+        }
+        self.ask(action, Resource::Path(facts), &context)
+    }
+
+    /// The guarded files that git would change with the work tree: those that its index names.
+    fn tracked_guard(&self) -> Vec<String> {
+        let Some(root) = &self.workspace.root else {
+            return Vec::new();
+        };
+        let index = git_dir(root).join("index");
+        if index.metadata().is_ok_and(|meta| meta.len() > INDEX_LIMIT) {
+            // Nobody looks whether it is there: it may be.
+            return vec![display(&root.join(".github/hooks/copilot-bridge.json"))];
+        }
+        let Ok(index) = fs::read(index) else {
+            return Vec::new();
+        };
+        let containment = &self.bundle.settings.containment;
+        let guard = containment.labels.iter().find(|label| label.name == GUARD);
+        let patterns = guard.into_iter().flat_map(|label| &label.paths);
+        patterns
+            .filter_map(|pattern| {
+                let rest = ["**/", "${workspace}/"]
+                    .iter()
+                    .find_map(|start| pattern.source.strip_prefix(start))?;
+                let fixed = rest.split(['*', '?', '[', '{']).next()?;
+                let start = memmem::find(&index, fixed.as_bytes())?;
+                let name = index.get(start..)?.split(|byte| *byte == 0).next()?;
+                Some(display(&root.join(String::from_utf8_lossy(name).as_ref())))
+            })
+            .collect()
+    }
+}
+
+pub(super) fn command_line(call: &ToolCall) -> Option<&str> {
+    COMMAND_KEYS
+        .iter()
+        .find_map(|key| call.args.get(key)?.as_str())
+}
+
+fn is_secret(request: &Request) -> bool {
+    match &request.resource {
+        Resource::Path(path) => SECRETS.iter().any(|label| path.labels.contains(*label)),
+        _ => false,
+    }
+}
+
+/// Where git keeps its index: `.git`, or what the file `.git` of a work tree names.
+fn git_dir(root: &Path) -> std::path::PathBuf {
+    let git = root.join(".git");
+    let named = fs::read_to_string(&git).ok();
+    match named
+        .as_deref()
+        .and_then(|text| text.strip_prefix("gitdir: "))
+    {
+        Some(dir) => root.join(dir.trim_end()),
+        None => git,
+    }
+}
