@@ -1,5 +1,7 @@
 //! `explain`: why an event is allowed, asked or denied; `explain --last`: why was I stopped?
 
+mod shell;
+
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     /// Show the last call that was asked or denied, from the record
     #[arg(long)]
     last: bool,
+    /// Show what a command line would run here, and what becomes of it
+    #[arg(long, value_name = "LINE", conflicts_with = "last")]
+    shell: Option<String>,
     /// The event's name, where the event does not say it itself [default: pre-tool-use]
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
@@ -42,6 +47,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     if args.last {
         return last(args, out);
+    }
+    if let Some(line) = &args.shell {
+        return shell::run(args, line, out);
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;

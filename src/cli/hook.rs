@@ -67,6 +67,7 @@ fn open(place: &Place, event: Option<&Value>) -> Gate {
         .and_then(Value::as_str)
         .map(PathBuf::from);
     let mut here = place.installation();
+    here.count_ancestors = true;
     here.depth = std::env::var(DEPTH)
         .ok()
         .and_then(|depth| depth.parse().ok())

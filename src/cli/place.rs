@@ -49,6 +49,7 @@ impl Place {
             binary: std::env::current_exe().ok(),
             uid: uid(),
             depth: 0,
+            count_ancestors: false,
             home,
         }
     }

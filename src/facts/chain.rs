@@ -71,9 +71,82 @@ impl Lineage {
     }
 }
 
+/// How many agents stand above the one whose hook this is, as the system's own list of processes
+/// has it: no variable that a command unsets or sets changes it. Linux only; elsewhere 0.
+///
+/// `names` are the programs that are agents. Processes of one program in a row are one agent: some
+/// hosts start themselves once more.
+#[must_use]
+pub fn agents_above(names: &[&str]) -> u32 {
+    let mut agents: Vec<String> = Vec::new();
+    let mut last = None;
+    for program in ancestors() {
+        let agent = names.contains(&program.as_str()).then_some(program);
+        if agent != last {
+            agents.extend(agent.clone());
+        }
+        last = agent;
+    }
+    // The nearest is the one that calls.
+    u32::try_from(agents.len())
+        .unwrap_or(u32::MAX)
+        .saturating_sub(1)
+}
+
+/// The programs of the processes above this one, the nearest first.
+#[cfg(target_os = "linux")]
+fn ancestors() -> impl Iterator<Item = String> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        let (_, rest) = stat.rsplit_once(") ")?;
+        rest.split(' ').nth(1)?.parse().ok().filter(|pid| *pid > 1)
+    };
+    let first = Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 1);
+    std::iter::successors(first, move |pid| parent(*pid))
+        .take(DEPTH_MAX as usize)
+        .filter_map(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            Some(program(&line))
+        })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ancestors() -> impl Iterator<Item = String> {
+    std::iter::empty()
+}
+
+/// The program of a command line whose words end with NUL: its name, or that of the script that a
+/// runtime was given.
+#[cfg(target_os = "linux")]
+fn program(line: &[u8]) -> String {
+    let mut names = line.split(|byte| *byte == 0).map(|word| {
+        let word = String::from_utf8_lossy(word);
+        word.rsplit('/').next().unwrap_or_default().to_owned()
+    });
+    let first = names.next().unwrap_or_default();
+    if matches!(
+        first.as_str(),
+        "node" | "bun" | "deno" | "python3" | "python"
+    ) {
+        names.find(|name| !name.starts_with('-')).unwrap_or(first)
+    } else {
+        first
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_runtime_is_called_by_its_script() {
+        assert_eq!(program(b"/usr/bin/copilot\0-p\0x\0"), "copilot");
+        assert_eq!(program(b"node\0--flag\0/opt/x/bin/claude\0"), "claude");
+        assert_eq!(program(b""), "");
+        assert_eq!(agents_above(&["no such agent"]), 0);
+    }
 
     #[test]
     fn depth_grows_along_the_chain_and_never_shrinks() {

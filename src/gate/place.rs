@@ -20,6 +20,9 @@ pub struct Installation {
     pub binary: Option<PathBuf>,
     /// A depth that the caller vouches for; it can only raise what is recorded.
     pub depth: u32,
+    /// Whether the agents among the processes above this one count: so for a hook, which the agent
+    /// starts, and not for a server, which anybody may have started.
+    pub count_ancestors: bool,
 }
 
 impl Installation {

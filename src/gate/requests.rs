@@ -18,7 +18,7 @@ use crate::engine::containment::Places;
 use crate::engine::decision::FaultClass;
 use crate::engine::pattern::{Haystack, PatternScope};
 use crate::engine::request::{Agent, Context, Request, Resource, TextFacts};
-use crate::facts::chain::Lineage;
+use crate::facts::chain::{Lineage, agents_above};
 use crate::facts::paths::Workspace;
 use crate::facts::tools::{self, Tool};
 
@@ -68,7 +68,12 @@ pub(super) fn questions(
     let mut agent = event.agent.clone();
     agent.depth = Lineage::new(&here.state)
         .depth(event.agent_id.as_deref(), agent.parent.as_deref())
-        .max(here.depth);
+        .max(here.depth)
+        .max(if here.count_ancestors {
+            agents_above(&agent_names(bundle))
+        } else {
+            0
+        });
     let asker = Asker {
         bundle,
         home,
@@ -110,6 +115,19 @@ pub(super) fn questions(
         cwd,
         root,
     })
+}
+
+/// The programs that are agents, as the tables name them.
+fn agent_names(bundle: &Bundle) -> Vec<&str> {
+    let starts = |label: &String| label == "starts_agent";
+    bundle
+        .settings
+        .containment
+        .programs
+        .iter()
+        .filter(|entry| entry.labels.iter().any(starts))
+        .flat_map(|entry| entry.names.iter().map(String::as_str))
+        .collect()
 }
 
 struct Asker<'a> {
