@@ -82,6 +82,7 @@ pub(super) fn gate(policy: Result<Bundle, Refused>, home: Option<&Path>, aside: 
         state: aside.join("state"),
         binary: None,
         depth: 0,
+        ..Installation::default()
     };
     Gate::new(policy, here, Sink::Null)
 }
