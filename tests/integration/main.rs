@@ -9,6 +9,7 @@
 mod explain;
 mod fixtures;
 mod hook;
+mod parity;
 mod policies;
 mod policy_import;
 mod program;
