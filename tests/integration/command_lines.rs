@@ -85,9 +85,24 @@ fn a_long_chain_is_answered() {
 }
 
 #[test]
-#[ignore = "open: each `-exec` is followed from each one before it, until the deadline"]
-fn programs_in_programs_are_judged_in_time() {
-    let line = format!("{}wc a", "find -exec ".repeat(30));
-    let answer = Stage::new().judge("bash", &json!({"command": line}));
-    assert!(!answer.reason().contains("[deadline]"), "{answer:?}");
+#[ignore = "open: nested `-exec`, and folders that are not there, cost twice as much each"]
+fn what_multiplies_is_judged_in_time() {
+    for line in [
+        format!("{}wc a", "find -exec ".repeat(30)),
+        (0..20)
+            .map(|index| format!("cd d{index}; "))
+            .collect::<String>()
+            + "ls",
+    ] {
+        let answer = Stage::new().judge("bash", &json!({"command": line}));
+        assert!(!answer.reason().contains("[deadline]"), "{answer:?}");
+    }
+}
+
+#[test]
+#[ignore = "open: no policy looks at hooks that are skipped"]
+fn skipped_hooks_are_asked_about() {
+    for line in ["git commit --no-verify -m x", "git commit -nm x"] {
+        assert_ne!(decision(line), "allow", "{line}");
+    }
 }
