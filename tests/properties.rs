@@ -14,6 +14,9 @@
 mod bundles;
 #[path = "properties/codec.rs"]
 mod codec;
+#[cfg(target_os = "linux")]
+#[path = "properties/containment.rs"]
+mod containment;
 #[path = "properties/events.rs"]
 mod events;
 #[path = "properties/gate.rs"]
@@ -26,6 +29,8 @@ mod model;
 mod paths;
 #[path = "properties/patterns.rs"]
 mod patterns;
+#[path = "properties/shell.rs"]
+mod shell;
 #[path = "properties/world.rs"]
 mod world;
 

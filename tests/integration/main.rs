@@ -6,9 +6,11 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+mod command_lines;
 mod explain;
 mod fixtures;
 mod hook;
+mod parity;
 mod policies;
 mod policy_import;
 mod program;

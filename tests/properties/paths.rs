@@ -18,14 +18,14 @@ use super::{bundles, cases};
 
 /// Something in the tree; names are relative to its root. A `@` in a text stands for the root.
 #[derive(Debug, Clone)]
-enum Thing {
+pub(super) enum Thing {
     Folder(String),
     File(String),
     Link(String, String),
 }
 
 fn name() -> impl Strategy<Value = &'static str> {
-    prop_oneof![12 => select(vec!["a", "b", "c"]), 1 => select(vec!["~", "..x", "a b"])]
+    prop_oneof![12 => select(vec!["a", "b", "c"]), 1 => select(vec!["~", "..x", "a b", "...", ".a", "a.b."])]
 }
 
 /// `ws/a/b`, `out/c`, …
@@ -35,7 +35,7 @@ fn place() -> impl Strategy<Value = String> {
 }
 
 /// A path as somebody writes one.
-fn written() -> impl Strategy<Value = String> {
+pub(super) fn written() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         6 => name(),
         4 => Just(".."),
@@ -50,7 +50,7 @@ fn written() -> impl Strategy<Value = String> {
         .prop_map(|(start, parts, end)| format!("{start}{}{end}", parts.join("/")))
 }
 
-fn thing() -> impl Strategy<Value = Thing> {
+pub(super) fn thing() -> impl Strategy<Value = Thing> {
     prop_oneof![
         2 => place().prop_map(Thing::Folder),
         1 => place().prop_map(Thing::File),
@@ -62,13 +62,13 @@ fn thing() -> impl Strategy<Value = Thing> {
     ]
 }
 
-struct Tree {
+pub(super) struct Tree {
     _keep: tempfile::TempDir,
-    root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 impl Tree {
-    fn build(things: &[Thing]) -> Self {
+    pub(super) fn build(things: &[Thing]) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = keep.path().canonicalize().unwrap();
         for top in ["ws", "out", "ws-evil", "home"] {
@@ -96,11 +96,11 @@ impl Tree {
         tree
     }
 
-    fn fill(&self, text: &str) -> String {
+    pub(super) fn fill(&self, text: &str) -> String {
         text.replace('@', self.root.to_str().unwrap())
     }
 
-    fn workspace(&self) -> PathBuf {
+    pub(super) fn workspace(&self) -> PathBuf {
         self.root.join("ws")
     }
 
