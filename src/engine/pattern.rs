@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 
 use memchr::memmem;
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::meta;
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};
 use serde::{Deserialize, Serialize};
@@ -38,8 +40,14 @@ pub enum PatternScope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternError(pub String);
 
+/// A text longer than this is worth a faster engine, in bytes.
+const LARGE: usize = 64 << 10;
+
 /// More compiled code than this is a defect of the pattern, not a need.
 const SIZE_LIMIT: usize = 1 << 20;
+
+/// More alternatives than this would take longer to look for than the pattern itself.
+const LITERALS: usize = 48;
 
 /// Required texts shorter than this would wake the pattern in every text.
 const LITERAL_MIN: usize = 2;
@@ -55,16 +63,22 @@ impl Pattern {
         ignore_case: bool,
         scope: PatternScope,
     ) -> Result<Self, PatternError> {
+        let pattern = Self::unchecked(id, source, ignore_case, scope);
+        pattern.compile()?;
+        Ok(pattern)
+    }
+
+    /// A pattern for whoever compiles it next, and says so if it does not.
+    #[must_use]
+    pub fn unchecked(id: String, source: String, ignore_case: bool, scope: PatternScope) -> Self {
         let literals = required_literals(&source);
-        let pattern = Self {
+        Self {
             id,
             source,
             ignore_case,
             scope,
             literals,
-        };
-        pattern.compile()?;
-        Ok(pattern)
+        }
     }
 
     /// The pattern with its expression compiled, to try it on many texts.
@@ -72,12 +86,34 @@ impl Pattern {
     /// # Errors
     /// If the expression does not compile, which [`Pattern::new`] excluded.
     pub fn compile(&self) -> Result<Awake<'_>, PatternError> {
-        let regex = RegexBuilder::new(&self.source)
+        self.build(false)
+    }
+
+    fn build(&self, large: bool) -> Result<Awake<'_>, PatternError> {
+        // For a few short texts, making the faster engines takes longer than they save.
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(SIZE_LIMIT))
+            .which_captures(WhichCaptures::None)
+            .utf8_empty(false)
+            .auto_prefilter(large)
+            .hybrid(large)
+            .onepass(false)
+            .dfa(false);
+        let syntax = syntax::Config::new()
             .unicode(false)
-            .case_insensitive(self.ignore_case)
-            .size_limit(SIZE_LIMIT)
-            .build()
-            .map_err(|error| PatternError(one_line(&error.to_string())))?;
+            .utf8(false)
+            .case_insensitive(self.ignore_case);
+        let regex = meta::Builder::new()
+            .configure(config)
+            .syntax(syntax)
+            .build(&self.source)
+            .map_err(|error| {
+                let text = match error.syntax_error() {
+                    Some(error) => error.to_string(),
+                    None => error.to_string(),
+                };
+                PatternError(one_line(&text))
+            })?;
         Ok(Awake {
             pattern: self,
             regex,
@@ -92,7 +128,8 @@ impl Pattern {
         if !texts.iter().any(|text| self.wakes(text)) {
             return Ok(false);
         }
-        let awake = self.compile()?;
+        let large = texts.iter().any(|text| text.text.len() > LARGE);
+        let awake = self.build(large)?;
         Ok(texts.iter().any(|text| awake.matches(text)))
     }
 
@@ -105,7 +142,7 @@ impl Pattern {
 #[derive(Debug)]
 pub struct Awake<'a> {
     pattern: &'a Pattern,
-    regex: Regex,
+    regex: meta::Regex,
 }
 
 impl Awake<'_> {
@@ -205,13 +242,15 @@ fn best_literals(hir: &Hir) -> Option<Vec<String>> {
 }
 
 fn finite_prefixes(hir: &Hir) -> Option<Vec<String>> {
-    let found = Extractor::new().extract(hir);
+    let found = Extractor::new().limit_total(LITERALS).extract(hir);
     let texts = found
         .literals()?
         .iter()
         .map(|literal| {
+            // The case of other letters is not known here.
             std::str::from_utf8(literal.as_bytes())
                 .ok()
+                .filter(|text| text.is_ascii())
                 .map(str::to_ascii_lowercase)
         })
         .collect::<Option<Vec<_>>>()?;
@@ -253,6 +292,13 @@ mod tests {
             pattern(r"[a-z]*\.(?:pem|key)$", true).literals,
             [".pem", ".key"]
         );
+    }
+
+    #[test]
+    fn letters_beyond_ascii_wake_always() {
+        let pattern = pattern("(?:rm|(?u:é))", true);
+        assert!(pattern.literals.is_empty());
+        assert_eq!(pattern.matches(&[Haystack::new("É")]), Ok(true));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::pattern::{Haystack, Pattern, PatternError};
+use super::pattern::{Awake, Haystack, Pattern, PatternError};
 
 /// What is known about a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,8 +174,19 @@ impl Interpreter {
             }
             Ok(false)
         };
-        let unheard = !any(&self.loud)?;
-        Ok(unheard && (any(&self.quiet)? || (self.quiet.is_empty() && !self.loud.is_empty())))
+        Ok(!any(&self.loud)? && (any(&self.quiet)? || self.is_quiet_by_default()))
+    }
+
+    /// The same with the patterns compiled, for many texts.
+    #[must_use]
+    pub fn is_quiet_to(quiet: &[Awake<'_>], loud: &[Awake<'_>], code: &str) -> bool {
+        let code = Haystack::new(code);
+        let any = |patterns: &[Awake<'_>]| patterns.iter().any(|pattern| pattern.matches(&code));
+        !any(loud) && (any(quiet) || (quiet.is_empty() && !loud.is_empty()))
+    }
+
+    const fn is_quiet_by_default(&self) -> bool {
+        self.quiet.is_empty() && !self.loud.is_empty()
     }
 }
 

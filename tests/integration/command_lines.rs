@@ -36,7 +36,7 @@ fn quotes_within_a_word_hide_nothing() {
 }
 
 #[test]
-#[ignore = "open: the grammar ends a word at a backslash behind a quote, a brace or a line's end"]
+
 fn a_backslash_within_a_word_hides_nothing() {
     same(
         "rm -rf .git",
@@ -52,19 +52,19 @@ fn a_backslash_within_a_word_hides_nothing() {
 }
 
 #[test]
-#[ignore = "open: all words of `trap` are taken for its code, and its signal for a script"]
+
 fn the_signal_of_a_trap_is_no_code() {
     same("rm -rf /", &["trap \"echo 'rm -rf /' | sh\" EXIT"]);
 }
 
 #[test]
-#[ignore = "open: the grammar takes the brace for a program"]
+
 fn a_negated_group_is_looked_into() {
     same("rm -rf .git", &["! { rm -rf .git; }", "! ( rm -rf .git )"]);
 }
 
 #[test]
-#[ignore = "open: what `git worktree add` names is judged as read"]
+
 fn a_new_worktree_is_written() {
     same(
         "touch /usr/x",
@@ -73,7 +73,7 @@ fn a_new_worktree_is_written() {
 }
 
 #[test]
-#[ignore = "open: the stack overflows, and the host gets no answer"]
+
 fn a_long_chain_is_answered() {
     for link in ["a&&", "a||", "a>b|&"] {
         assert_ne!(
@@ -85,7 +85,7 @@ fn a_long_chain_is_answered() {
 }
 
 #[test]
-#[ignore = "open: the grammar asks glibc's `isdigit` about it, which reads outside of its table"]
+
 fn a_brace_before_any_character_is_answered() {
     for c in ['\u{1f600}', '\u{80000}', '\u{f0001}', '\u{10fffd}'] {
         assert_ne!(decision(&format!("rm -rf /; echo {{{c}")), "allow", "{c}");
@@ -93,7 +93,7 @@ fn a_brace_before_any_character_is_answered() {
 }
 
 #[test]
-#[ignore = "open: nested `-exec`, and folders that are not there, cost twice as much each"]
+
 fn what_multiplies_is_judged_in_time() {
     for line in [
         format!("{}wc a", "find -exec ".repeat(30)),
@@ -108,7 +108,7 @@ fn what_multiplies_is_judged_in_time() {
 }
 
 #[test]
-#[ignore = "open: no policy looks at hooks that are skipped"]
+
 fn skipped_hooks_are_asked_about() {
     for line in ["git commit --no-verify -m x", "git commit -nm x"] {
         assert_ne!(decision(line), "allow", "{line}");

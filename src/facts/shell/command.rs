@@ -21,9 +21,15 @@ impl Walker<'_> {
         state: &mut State,
         input: &Input,
     ) -> Origin {
+        // Behind `!` the grammar takes a block for a program.
+        match at.field("name").map(At::text) {
+            Some("{") => return self.code(at.text().trim_start_matches('{'), state, input),
+            Some("}") => return Origin::Here,
+            _ => {}
+        }
         let place = self.line.commands.len();
         self.inside += 1;
-        let mut args = Vec::new();
+        let mut words = Vec::new();
         let mut redirects = outer.to_vec();
         let mut variables = Vec::new();
         for child in at.children() {
@@ -32,20 +38,14 @@ impl Walker<'_> {
                 "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                     redirects.push(child);
                 }
-                "command_name" => {
-                    for part in child.named() {
-                        args.extend(self.words(part, state));
-                    }
-                }
-                _ => args.extend(self.words(child, state)),
+                _ => words.push(child),
             }
         }
         // What stands behind `<<EOF` on its line belongs to the command as well.
         for redirect in redirects.iter().filter(|r| r.kind() == "heredoc_redirect") {
-            for argument in redirect.fields("argument") {
-                args.extend(self.words(argument, state));
-            }
+            words.extend(redirect.fields("argument"));
         }
+        let args = self.words_of(&words, state);
         let mut input = input.clone();
         let outputs = self.redirects(&redirects, state, &mut input);
         let mut names = Vec::new();
@@ -74,6 +74,9 @@ impl Walker<'_> {
         state: &mut State,
         input: &Input,
     ) -> Origin {
+        if !self.step() {
+            return Origin::Unknown;
+        }
         let Some((first, rest)) = args.split_first() else {
             self.set(variables, text);
             return Origin::Here;
@@ -156,7 +159,10 @@ impl Walker<'_> {
         }
         self.inside -= 1;
         let before = self.line.paths.len();
-        let sure = self.operands(&entries, rest, state);
+        // The words of what it runs are not its own.
+        let wraps =
+            wrapper.is_some_and(|w| w.after.is_empty()) && command.code == CodeSource::Judged;
+        let sure = wraps || self.operands(&entries, rest, state);
         command.reads = self.line.paths.len() > before;
         // What a script makes of its words is its own affair.
         let takes_any = interpreter.is_some_and(|entry| entry.operand == CodeOperand::File);

@@ -13,7 +13,35 @@ impl Walker<'_> {
         word::expand(pieces)
     }
 
+    /// The words of a command's nodes. What touches is one word: the grammar cuts some in two.
+    pub(super) fn words_of(&mut self, nodes: &[At<'_>], state: &mut State) -> Vec<Arg> {
+        let mut args = Vec::new();
+        let mut pieces = Vec::new();
+        let mut end = None;
+        for node in nodes {
+            let touches = end.is_some_and(|end| continues(node.between(end, node.start())));
+            if !touches && end.is_some() {
+                args.extend(word::expand(std::mem::take(&mut pieces)));
+            }
+            self.pieces(*node, state, &mut pieces);
+            end = Some(node.end());
+        }
+        if end.is_some() {
+            args.extend(word::expand(pieces));
+        }
+        args
+    }
+
     pub(super) fn pieces(&mut self, at: At<'_>, state: &mut State, out: &mut Vec<Piece>) {
+        if !self.step() {
+            return out.push(Piece::Value(Value::unknown(Origin::Unknown), false));
+        }
+        self.enter();
+        self.pieces_of(at, state, out);
+        self.leave();
+    }
+
+    fn pieces_of(&mut self, at: At<'_>, state: &mut State, out: &mut Vec<Piece>) {
         match at.kind() {
             "word"
             | "number"
@@ -114,6 +142,9 @@ impl Walker<'_> {
                 .iter()
                 .all(|c| c.is_named() || matches!(c.kind(), "$" | "${" | "}"));
         let name = at.named().first().map_or("", |name| name.text());
+        if at.text() == "$" {
+            return Value::known("$");
+        }
         if !plain {
             self.look_inside(at, state);
             let text = at.text();
@@ -198,4 +229,9 @@ impl Walker<'_> {
 fn inner(text: &str, width: usize) -> &str {
     text.get(width..text.len().saturating_sub(width))
         .unwrap_or_default()
+}
+
+/// Whether what stands between two nodes is nothing to a shell: no text, or lines that go on.
+fn continues(between: &str) -> bool {
+    between.replace("\\\n", "").is_empty()
 }

@@ -201,7 +201,7 @@ impl Walker<'_> {
     }
 
     fn add(&mut self, path: PathUse) {
-        if !self.line.paths.contains(&path) {
+        if self.seen.insert(path.clone()) {
             self.line.paths.push(path);
         }
     }

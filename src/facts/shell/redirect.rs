@@ -28,6 +28,13 @@ impl Walker<'_> {
                         c.kind() == "heredoc_start" && c.text().contains(['\'', '"', '\\'])
                     });
                     let text = body.map(|body| body.text().to_owned()).unwrap_or_default();
+                    let start = redirect
+                        .named()
+                        .into_iter()
+                        .find(|c| c.kind() == "heredoc_start");
+                    if start.is_some_and(|start| !start.text().is_ascii()) {
+                        self.uncertain("the end of a here-document cannot be told");
+                    }
                     let mut open = false;
                     if let Some(body) = body.filter(|_| !quoted) {
                         open = body

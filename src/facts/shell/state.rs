@@ -6,6 +6,9 @@ use std::path::{Component, Path, PathBuf};
 /// More values of one variable, or words of one expansion, are not followed.
 pub(super) const ALTERNATIVES: usize = 64;
 
+/// More folders that a shell may be in are not followed.
+pub(super) const FOLDERS: usize = 8;
+
 /// Where a text came from, the least trusted last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
@@ -137,9 +140,7 @@ impl State {
     pub(super) fn or(&mut self, other: &Self) {
         self.cwds.extend(other.cwds.iter().cloned());
         self.lost |= other.lost;
-        if self.cwds.len() > 8 {
-            self.lost = true;
-        }
+        self.bound();
         for (name, value) in &other.variables {
             match self.variables.get_mut(name) {
                 Some(known) => known.or(value),
@@ -157,6 +158,13 @@ impl State {
             self.functions
                 .entry(name.clone())
                 .or_insert_with(|| body.clone());
+        }
+    }
+
+    fn bound(&mut self) {
+        self.lost |= self.cwds.len() > FOLDERS;
+        while self.cwds.len() > FOLDERS {
+            self.cwds.pop_last();
         }
     }
 
@@ -186,6 +194,7 @@ impl State {
                 }
             }
         }
+        self.bound();
     }
 }
 

@@ -9,13 +9,21 @@ pub(super) struct At<'t> {
     source: &'t str,
 }
 
-/// The tree of a text; `None` if there is no parser, which is a defect of the build.
+/// The tree of a text, with its places in bytes; `None` if there is no parser, which is a defect of the build.
 pub(super) fn parse(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser
         .set_language(&tree_sitter_bash::LANGUAGE.into())
         .ok()?;
-    parser.parse(source, None)
+    // The grammar's scanner looks characters up in a table of single bytes: it gets letters instead.
+    let ascii: String = source
+        .chars()
+        .flat_map(|c| {
+            let filler = if c.is_ascii() { c } else { 'x' };
+            std::iter::repeat_n(filler, c.len_utf8())
+        })
+        .collect();
+    parser.parse(&ascii, None)
 }
 
 impl<'t> At<'t> {

@@ -1,12 +1,12 @@
 //! The statements of a line, followed in the order that a shell would.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::{At, parse};
 use super::word::{self, Piece};
-use super::{Line, Surroundings};
+use super::{Line, PathUse, Surroundings};
 use crate::engine::containment::Containment;
 
 /// Code inside of code inside of code is not followed any deeper.
@@ -15,17 +15,26 @@ const DEPTH: usize = 12;
 /// More statements than this are not followed.
 const STEPS: usize = 4_000;
 
+/// Nor what is nested more deeply: each level is one of the stack as well.
+const LEVELS: usize = 160;
+
+/// Nor commands inside of commands.
+pub(super) const INSIDE: usize = 24;
+
 pub(super) struct Walker<'a> {
     pub(super) tables: &'a Containment,
     pub(super) here: Surroundings<'a>,
     pub(super) line: Line,
     /// The files that the line itself writes, and where what is in them comes from.
     pub(super) written: HashMap<PathBuf, Origin>,
+    /// The paths that were noted already.
+    pub(super) seen: HashSet<PathUse>,
     /// The files that the command at hand runs.
     pub(super) scripts: Vec<PathBuf>,
     /// How many commands the one at hand stands inside of.
     pub(super) inside: usize,
     depth: usize,
+    levels: usize,
     steps: usize,
 }
 
@@ -36,9 +45,11 @@ impl<'a> Walker<'a> {
             here,
             line: Line::default(),
             written: HashMap::new(),
+            seen: HashSet::new(),
             scripts: Vec::new(),
             inside: 0,
             depth: 0,
+            levels: 0,
             steps: 0,
         }
     }
@@ -91,11 +102,34 @@ impl<'a> Walker<'a> {
 
     /// Where its output comes from.
     pub(super) fn statement(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
-        self.steps += 1;
-        if self.steps > STEPS {
-            self.uncertain("it has too many parts");
+        if !self.step() {
             return Origin::Unknown;
         }
+        self.levels += 1;
+        let origin = self.any_statement(at, state, input);
+        self.levels -= 1;
+        origin
+    }
+
+    pub(super) fn enter(&mut self) {
+        self.levels += 1;
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.levels -= 1;
+    }
+
+    /// Counts a step. False: there were too many, or they go too deep.
+    pub(super) fn step(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps > STEPS || self.levels > LEVELS || self.inside > INSIDE {
+            self.uncertain("it has too many parts, one inside of the other");
+            return false;
+        }
+        true
+    }
+
+    fn any_statement(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
         match at.kind() {
             "program" if at.has(";;") => {
                 self.uncertain("its syntax is not understood");
@@ -185,6 +219,10 @@ impl<'a> Walker<'a> {
 
     /// Finds commands in what has no place of its own here.
     pub(super) fn look_inside(&mut self, at: At<'_>, state: &mut State) -> Origin {
+        if !self.step() {
+            return Origin::Unknown;
+        }
+        self.levels += 1;
         for child in at.named() {
             match child.kind() {
                 "command" | "pipeline" | "list" | "redirected_statement" | "subshell" => {
@@ -194,15 +232,11 @@ impl<'a> Walker<'a> {
                     self.substitution(child, state);
                 }
                 _ => {
-                    self.steps += 1;
-                    if self.steps > STEPS {
-                        self.uncertain("it has too many parts");
-                        return Origin::Unknown;
-                    }
                     self.look_inside(child, state);
                 }
             }
         }
+        self.levels -= 1;
         Origin::Unknown
     }
 

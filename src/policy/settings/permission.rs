@@ -58,11 +58,11 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
 }
 
 /// The pattern, or the problem that it does not compile.
-pub(super) fn compile(
-    pattern: Result<Pattern, PatternError>,
+pub(super) fn compile<T>(
+    pattern: Result<T, PatternError>,
     span: Range<usize>,
     reader: &mut Reader<'_>,
-) -> Option<Pattern> {
+) -> Option<T> {
     match pattern {
         Ok(pattern) => Some(pattern),
         Err(PatternError(text)) => {
@@ -90,12 +90,10 @@ fn read(table: Table<'_>, reader: &mut Reader<'_>) -> Option<(Range<usize>, Patt
     let counterexamples = table.texts("counterexamples", reader);
     let (id, source) = (id?, source?);
     let (at, span) = (id.span(), source.span());
-    let pattern = Pattern::new(id.into_inner(), source.into_inner(), ignore_case, scope);
-    let pattern = compile(pattern, span, reader)?;
-    if let Ok(awake) = pattern.compile() {
-        check_examples(&awake, &examples, true, reader);
-        check_examples(&awake, &counterexamples, false, reader);
-    }
+    let pattern = Pattern::unchecked(id.into_inner(), source.into_inner(), ignore_case, scope);
+    let awake = compile(pattern.compile(), span, reader)?;
+    check_examples(&awake, &examples, true, reader);
+    check_examples(&awake, &counterexamples, false, reader);
     Some((at, pattern))
 }
 

@@ -1,10 +1,12 @@
 //! The tables of `containment.toml` that speak of programs and of variables.
 
+use std::ops::Range;
+
 use toml::Spanned;
 
 use super::permission::compile;
 use super::table::{Key, Merge, Reader, Table, key};
-use crate::engine::pattern::{Pattern, PatternScope};
+use crate::engine::pattern::{Awake, Pattern, PatternScope};
 use crate::engine::program::{CodeOperand, Interpreter, Operands, Program, Variable, Wrapper};
 use crate::policy::diagnostic::{Code, Problem};
 
@@ -104,8 +106,15 @@ pub(super) fn wrapper(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Wrapp
 
 pub(super) fn interpreter(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Interpreter> {
     table.check(INTERPRETER, reader);
-    let entry = Interpreter {
-        names: names(table, reader)?,
+    let names = names(table, reader)?;
+    let (quiet, loud) = (
+        patterns(table, "quiet", reader),
+        patterns(table, "loud", reader),
+    );
+    check_examples(table, &quiet, &loud, reader);
+    let plain_of = |patterns: Vec<(Pattern, _)>| patterns.into_iter().map(|(p, _)| p).collect();
+    Some(Interpreter {
+        names,
         options: plain(table, "options", reader),
         valued: plain(table, "valued", reader),
         stdin: plain(table, "stdin", reader),
@@ -115,20 +124,28 @@ pub(super) fn interpreter(table: Table<'_>, reader: &mut Reader<'_>) -> Option<I
             .choice("operand", &CodeOperand::NAMED, reader)
             .map(Spanned::into_inner)
             .unwrap_or_default(),
-        quiet: patterns(table, "quiet", reader),
-        loud: patterns(table, "loud", reader),
+        quiet: plain_of(quiet),
+        loud: plain_of(loud),
+    })
+}
+
+/// Compiles the patterns, and tries the examples on them.
+fn check_examples(table: Table<'_>, quiet: &[Placed], loud: &[Placed], reader: &mut Reader<'_>) {
+    let (Some(quiet), Some(loud)) = (compiled(quiet, reader), compiled(loud, reader)) else {
+        return;
     };
     for (key, wanted) in [("examples", true), ("counterexamples", false)] {
         for example in table.texts(key, reader) {
-            let text = match entry.is_quiet(example.get_ref()) {
-                Ok(quiet) if quiet == wanted => continue,
-                Ok(true) => "this code is harmless to the entry",
-                _ => "this code is not harmless to the entry",
-            };
-            reader.push(example.span(), Problem::error(Code::FailedExample, text));
+            if Interpreter::is_quiet_to(&quiet, &loud, example.get_ref()) != wanted {
+                let text = if wanted {
+                    "this code is not harmless to the entry"
+                } else {
+                    "this code is harmless to the entry"
+                };
+                reader.push(example.span(), Problem::error(Code::FailedExample, text));
+            }
         }
     }
-    Some(entry)
 }
 
 pub(super) fn variable(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Variable> {
@@ -163,16 +180,23 @@ fn small(table: Table<'_>, name: &str, reader: &mut Reader<'_>) -> u8 {
         .unwrap_or_default()
 }
 
-fn patterns(table: Table<'_>, name: &str, reader: &mut Reader<'_>) -> Vec<Pattern> {
-    table
-        .texts(name, reader)
-        .into_iter()
-        .filter_map(|text| {
-            let span = text.span();
-            let source = text.into_inner();
-            let pattern = Pattern::new(name.to_owned(), source, false, PatternScope::Values);
-            compile(pattern, span, reader)
-        })
+/// A pattern and where it stands.
+type Placed = (Pattern, Range<usize>);
+
+fn patterns(table: Table<'_>, name: &str, reader: &mut Reader<'_>) -> Vec<Placed> {
+    let place = |text: Spanned<String>| {
+        let span = text.span();
+        let scope = PatternScope::Values;
+        let pattern = Pattern::unchecked(name.to_owned(), text.into_inner(), false, scope);
+        (pattern, span)
+    };
+    table.texts(name, reader).into_iter().map(place).collect()
+}
+
+fn compiled<'p>(patterns: &'p [Placed], reader: &mut Reader<'_>) -> Option<Vec<Awake<'p>>> {
+    patterns
+        .iter()
+        .map(|(pattern, span)| compile(pattern.compile(), span.clone(), reader))
         .collect()
 }
 
