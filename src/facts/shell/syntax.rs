@@ -1,5 +1,7 @@
 //! The syntax tree of a command line, as tree-sitter-bash makes it.
 
+use std::cell::RefCell;
+
 use tree_sitter::{Node, Parser, Tree};
 
 /// A node and the text that it stands in.
@@ -11,10 +13,9 @@ pub(super) struct At<'t> {
 
 /// The tree of a text, with its places in bytes; `None` if there is no parser, which is a defect of the build.
 pub(super) fn parse(source: &str) -> Option<Tree> {
-    let mut parser = Parser::new();
-    parser
-        .set_language(&tree_sitter_bash::LANGUAGE.into())
-        .ok()?;
+    if source.is_ascii() {
+        return parse_ascii(source);
+    }
     // The grammar's scanner looks characters up in a table of single bytes: it gets letters instead.
     let ascii: String = source
         .chars()
@@ -23,7 +24,26 @@ pub(super) fn parse(source: &str) -> Option<Tree> {
             std::iter::repeat_n(filler, c.len_utf8())
         })
         .collect();
-    parser.parse(&ascii, None)
+    parse_ascii(&ascii)
+}
+
+fn parse_ascii(source: &str) -> Option<Tree> {
+    thread_local! {
+        // A long-lived process reads many lines.
+        static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
+    }
+    PARSER.with_borrow_mut(|parser| {
+        let parser = match parser {
+            Some(parser) => parser,
+            None => {
+                let mut new = Parser::new();
+                new.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+                parser.insert(new)
+            }
+        };
+        parser.reset();
+        parser.parse(source, None)
+    })
 }
 
 impl<'t> At<'t> {
