@@ -23,6 +23,8 @@ mod events;
 mod gate;
 #[path = "properties/judgement.rs"]
 mod judgement;
+#[path = "properties/labels.rs"]
+mod labels;
 #[path = "properties/model.rs"]
 mod model;
 #[path = "properties/paths.rs"]

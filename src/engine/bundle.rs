@@ -50,6 +50,8 @@ pub struct Policy {
     pub actions: ActionSet,
     /// The resource types that its scope admits.
     pub resources: ResourceSet,
+    /// Labels, one of which the resource carries wherever the policy holds; empty: none are known.
+    pub requires: Vec<String>,
     /// The policy itself, see [`super::codec`].
     pub body: Vec<u8>,
 }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::action::Action;
-use super::bundle::{Bundle, Verdict};
+use super::bundle::{Bundle, Policy, Verdict};
 use super::codec::Decoder;
 use super::decision::Effect;
 use super::request::{Agent, Request, Resource, ResourceType, Value};
@@ -45,12 +45,11 @@ pub struct EvaluationError {
 /// A request as Cedar takes it.
 pub(super) struct Question(CedarRequest, Entities);
 
-/// The policies of one bundle that can speak of one action on one type of resource.
+/// The policies of one bundle that may hold for one action on one type of resource.
 struct Slice {
     set: PolicySet,
     /// The permits alone, once they were needed.
     permits: OnceLock<PolicySet>,
-    members: Vec<usize>,
 }
 
 /// What was decoded of a bundle: a long-lived process asks the same policies again and again.
@@ -63,8 +62,12 @@ pub(super) struct Decoded {
 #[derive(Default)]
 struct Slices {
     decoder: Decoder,
-    made: HashMap<(Action, ResourceType), Arc<Slice>>,
+    /// By the policies in them.
+    made: HashMap<Vec<usize>, Arc<Slice>>,
 }
+
+/// More slices than this are not kept: labels come in many combinations.
+const SLICES: usize = 512;
 
 /// Asks the policies of a bundle.
 pub(super) struct Judge<'a> {
@@ -101,23 +104,46 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// If a policy errs or the request cannot be put to Cedar. Both are denials.
     pub(super) fn judge(&self, request: &Request) -> Result<Judged, EvaluationError> {
-        let slice = self.slice((request.action, request.resource.kind()))?;
+        let (action, kind) = (request.action, request.resource.kind());
+        let speaks =
+            |policy: &Policy| policy.actions.contains(action) && policy.resources.contains(kind);
+        let policies = self.bundle.policies.iter().enumerate();
+        let considered: Vec<usize> = policies
+            .filter(|(_, policy)| speaks(policy))
+            .map(|(index, _)| index)
+            .collect();
+        // What asks first for a label that is not there does not hold: it is not even decoded.
+        let labels = request.resource.labels();
+        let may_hold = |index: &&usize| {
+            let policy = self.bundle.policies.get(**index);
+            policy.is_some_and(|policy| match labels {
+                Some(labels) if !policy.requires.is_empty() => {
+                    policy.requires.iter().any(|label| labels.contains(label))
+                }
+                _ => true,
+            })
+        };
+        let members: Vec<usize> = considered.iter().filter(may_hold).copied().collect();
+        let slice = self.slice(members)?;
         let question = self.question(request)?;
-        slice.judge(self.bundle, &question)
+        slice.judge(self.bundle, &question, considered)
     }
 
-    fn slice(&self, key: (Action, ResourceType)) -> Result<Arc<Slice>, EvaluationError> {
+    fn slice(&self, members: Vec<usize>) -> Result<Arc<Slice>, EvaluationError> {
         // Whoever panicked while it held the lock left whole slices behind.
         let mut slices = self
             .decoded
             .slices
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(slice) = slices.made.get(&key) {
+        if let Some(slice) = slices.made.get(&members) {
             return Ok(Arc::clone(slice));
         }
-        let slice = Arc::new(Slice::build(self.bundle, key, &mut slices.decoder)?);
-        slices.made.insert(key, Arc::clone(&slice));
+        let slice = Arc::new(Slice::build(self.bundle, &members, &mut slices.decoder)?);
+        if slices.made.len() >= SLICES {
+            slices.made.clear();
+        }
+        slices.made.insert(members, Arc::clone(&slice));
         Ok(slice)
     }
 
@@ -165,34 +191,37 @@ impl<'a> Judge<'a> {
 impl Slice {
     fn build(
         bundle: &Bundle,
-        (action, kind): (Action, ResourceType),
+        members: &[usize],
         decoder: &mut Decoder,
     ) -> Result<Self, EvaluationError> {
         let mut set = PolicySet::new();
-        let mut members = Vec::new();
-        for (index, policy) in bundle.policies.iter().enumerate() {
-            if !policy.actions.contains(action) || !policy.resources.contains(kind) {
-                continue;
-            }
+        for index in members {
             let broken = |message: String| EvaluationError {
-                policy: Some(index),
+                policy: Some(*index),
                 message,
             };
+            let policy = bundle
+                .policies
+                .get(*index)
+                .ok_or_else(|| broken("a policy is missing".to_owned()))?;
             let decoded = decoder
                 .policy(&policy.body, &index.to_string())
                 .map_err(|error| broken(error.0))?;
             set.add(decoded)
                 .map_err(|error| broken(error.to_string()))?;
-            members.push(index);
         }
         Ok(Self {
             set,
             permits: OnceLock::new(),
-            members,
         })
     }
 
-    fn judge(&self, bundle: &Bundle, question: &Question) -> Result<Judged, EvaluationError> {
+    fn judge(
+        &self,
+        bundle: &Bundle,
+        question: &Question,
+        considered: Vec<usize>,
+    ) -> Result<Judged, EvaluationError> {
         let (first, mut held) = ask(&self.set, question)?;
         let permits = match first {
             CedarDecision::Allow => held.clone(),
@@ -231,7 +260,7 @@ impl Slice {
             would,
             deciding,
             held,
-            considered: self.members.clone(),
+            considered,
         })
     }
 

@@ -428,6 +428,18 @@ impl Agent {
 }
 
 impl Resource {
+    /// What `containment.toml` labels it with, if it is of a type that has labels.
+    #[must_use]
+    pub const fn labels(&self) -> Option<&BTreeSet<String>> {
+        match self {
+            Self::Path(path) => Some(&path.labels),
+            Self::Command(command) => Some(&command.labels),
+            Self::Url(_) | Self::Tool(_) | Self::Text(_) => None,
+        }
+    }
+}
+
+impl Resource {
     /// The attributes, in the order of the type's table.
     #[must_use]
     pub fn attributes(&self) -> Vec<(&'static str, Value<'_>)> {

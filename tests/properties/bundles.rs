@@ -52,6 +52,7 @@ pub(super) fn policy(id: &str, text: &str) -> Policy {
         obligations: Vec::new(),
         actions: ActionSet::EVERY,
         resources: ResourceSet::EVERY,
+        requires: Vec::new(),
         body: body(text),
     }
 }

@@ -203,6 +203,7 @@ fn policy_of(
         obligations: read.obligations,
         actions: scope.0,
         resources: scope.1,
+        requires: references.requires.clone(),
         body,
     };
     Some(Located {

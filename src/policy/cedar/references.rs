@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal};
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 
 /// The names that stand behind `.labels.contains(…)` and `.patterns.contains(…)`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -11,16 +11,58 @@ pub(in crate::policy) struct References {
     pub(in crate::policy) labels: BTreeSet<String>,
     /// Patterns of `permission.toml`.
     pub(in crate::policy) patterns: BTreeSet<String>,
+    /// Labels, one of which the resource has to carry for the policy to hold.
+    pub(in crate::policy) requires: Vec<String>,
 }
 
 /// What the clauses of one policy name.
 pub(super) fn of(clauses: &[Clause]) -> References {
-    let mut found = References::default();
+    let mut found = References {
+        requires: required(clauses),
+        ..References::default()
+    };
     for clause in clauses {
         let (Clause::When(expr) | Clause::Unless(expr)) = clause;
         visit(expr, &mut found);
     }
     found
+}
+
+/// What the first condition asks of the resource's labels. Only the first: what stands before it
+/// could fail, and a failure is a denial.
+fn required(clauses: &[Clause]) -> Vec<String> {
+    let Some(Clause::When(first)) = clauses.first() else {
+        return Vec::new();
+    };
+    let mut first = first;
+    while let Expr::BinaryOp {
+        op: BinaryOp::And,
+        left,
+        ..
+    } = &**first
+    {
+        first = left;
+    }
+    let Expr::BinaryOp { op, left, right } = &**first else {
+        return Vec::new();
+    };
+    let of_resource = matches!(&**left, Expr::GetAttr { expr, attr }
+        if attr == "labels" && matches!(&**expr, Expr::Var(Var::Resource)));
+    let literals: &[_] = match (op, &**right) {
+        (BinaryOp::Contains, _) => std::slice::from_ref(right),
+        (BinaryOp::ContainsAny, Expr::Set(all)) => all,
+        _ => return Vec::new(),
+    };
+    let text = |expr: &std::sync::Arc<Expr>| match &**expr {
+        Expr::Literal(Literal::String(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    literals
+        .iter()
+        .map(text)
+        .collect::<Option<Vec<_>>>()
+        .filter(|_| of_resource)
+        .unwrap_or_default()
 }
 
 fn visit(expr: &Expr, found: &mut References) {

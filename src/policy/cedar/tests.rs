@@ -378,3 +378,37 @@ fn a_base_without_policies_is_refused() {
     );
     assert_eq!(check(&[], &[]).problems.len(), 1);
 }
+
+#[test]
+fn only_what_is_asked_first_is_required() {
+    for (clauses, wanted) in [
+        (r#"when { resource.labels.contains("a") }"#, vec!["a"]),
+        (
+            r#"when { resource.labels.containsAny(["a", "b"]) && context.depth == 1 }"#,
+            vec!["a", "b"],
+        ),
+        (
+            r#"when { resource.labels.contains("a") } unless { context.depth == 1 }"#,
+            vec!["a"],
+        ),
+        (
+            r#"when { context.depth == 1 && resource.labels.contains("a") }"#,
+            vec![],
+        ),
+        (
+            r#"when { resource.labels.contains("a") || context.depth == 1 }"#,
+            vec![],
+        ),
+        (r#"unless { resource.labels.contains("a") }"#, vec![]),
+        (r#"when { !resource.labels.contains("a") }"#, vec![]),
+        (r#"when { resource.labels.containsAll(["a"]) }"#, vec![]),
+        (r#"when { context.patterns.contains("a") }"#, vec![]),
+        ("", vec![]),
+    ] {
+        let text = format!("permit(principal, action, resource) {clauses};");
+        let policy: cedar_policy::Policy = text.parse().unwrap();
+        let tree = policy.to_pst().unwrap();
+        let found = super::references::of(tree.body().clauses()).requires;
+        assert_eq!(found, wanted, "{clauses}");
+    }
+}
