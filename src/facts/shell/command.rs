@@ -4,7 +4,7 @@ use super::code::code_from;
 use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::At;
 use super::walk::Walker;
-use super::{Access, CodeSource, Command};
+use super::{Access, CodeSource, Command, glob};
 use crate::engine::program::CodeOperand;
 
 /// Builtins whose words a shell evaluates once more, as arithmetic or as names.
@@ -166,7 +166,7 @@ impl Walker<'_> {
         command.reads = self.line.paths.len() > before;
         // What a script makes of its words is its own affair.
         let takes_any = interpreter.is_some_and(|entry| entry.operand == CodeOperand::File);
-        if !sure && wrapper.is_none() && !takes_any {
+        if (!sure && !takes_any) || self.may_be_options(rest, state) {
             command.certain = false;
         }
         command.scripts = std::mem::take(&mut self.scripts);
@@ -184,6 +184,17 @@ impl Walker<'_> {
         command.arguments = known;
         self.push_at(place, command);
         origin
+    }
+
+    /// Whether a pattern among the words matches a file that is called like an option.
+    fn may_be_options(&self, args: &[Arg], state: &State) -> bool {
+        let open = |arg: &&Arg| arg.glob && arg.text.starts_with(['*', '?', '[', '-']);
+        args.iter().filter(open).any(|arg| {
+            state.cwds.iter().any(|cwd| {
+                glob::expand(&arg.text, cwd)
+                    .is_none_or(|names| names.iter().any(|name| name.starts_with('-')))
+            })
+        })
     }
 
     fn set(&mut self, variables: &[String], text: &str) {

@@ -180,6 +180,7 @@ fn what_is_not_known_is_said() {
         "$X",
         "cat $X",
         "rm -rf \"$X/\"",
+        "find $X -name y",
         "ls | xargs rm",
         "cat \"$(curl x)\"",
         "test -v 'a[$(id)]'; test x",
@@ -271,4 +272,25 @@ fn paths_are_found_with_what_is_done_to_them() {
     assert!(link.paths.iter().any(|path| path.given == "../README"
         && path.access == Access::Write
         && path.cwd == Path::new("/nowhere/ws/docs")));
+}
+
+#[test]
+fn a_file_that_is_called_like_an_option_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let certain = |line: &str| {
+        let here = Surroundings {
+            cwd: dir.path(),
+            root: Some(dir.path()),
+            home: None,
+        };
+        analyse(line, &tables(), here)
+            .commands
+            .iter()
+            .all(|c| c.certain)
+    };
+    std::fs::write(dir.path().join("a"), "").unwrap();
+    assert!(certain("cat *"));
+    std::fs::write(dir.path().join("-o x"), "").unwrap();
+    assert!(!certain("cat *"));
+    assert!(certain("cat ./*"));
 }
