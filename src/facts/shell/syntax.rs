@@ -1,8 +1,13 @@
 //! The syntax tree of a command line, as tree-sitter-bash makes it.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+
+/// What takes longer to parse is not followed: some broken lines take time by their square.
+const PATIENCE: Duration = Duration::from_millis(40);
 
 /// A node and the text that it stands in.
 #[derive(Clone, Copy)]
@@ -11,7 +16,7 @@ pub(super) struct At<'t> {
     source: &'t str,
 }
 
-/// The tree of a text, with its places in bytes; `None` if there is no parser, which is a defect of the build.
+/// The tree of a text, with its places in bytes; `None` if that takes too long.
 pub(super) fn parse(source: &str) -> Option<Tree> {
     if source.is_ascii() {
         return parse_ascii(source);
@@ -42,7 +47,14 @@ fn parse_ascii(source: &str) -> Option<Tree> {
             }
         };
         parser.reset();
-        parser.parse(source, None)
+        let begun = Instant::now();
+        let mut patience = |_: &ParseState| match begun.elapsed() > PATIENCE {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let options = ParseOptions::new().progress_callback(&mut patience);
+        let text = |from: usize, _| source.as_bytes().get(from..).unwrap_or_default();
+        parser.parse_with_options(&mut { text }, None, Some(options))
     })
 }
 

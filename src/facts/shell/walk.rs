@@ -71,7 +71,7 @@ impl<'a> Walker<'a> {
             return Origin::Unknown;
         }
         let Some(tree) = parse(text) else {
-            self.uncertain("there is no parser for it");
+            self.uncertain("it takes too long to be read");
             return Origin::Unknown;
         };
         let root = At::root(&tree, text);
