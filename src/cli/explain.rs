@@ -82,10 +82,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Format::Text => shown.text(out)?,
         Format::Json => writeln!(out, "{:#}", shown.json())?,
     }
-    Ok(match passage.outcome.effect() {
+    Ok(exit_of(&passage))
+}
+
+/// The exit code that tells what became of the event.
+fn exit_of(passage: &Passage) -> Exit {
+    match passage.outcome.effect() {
         Effect::Deny => Exit::Denied,
         Effect::Allow | Effect::Ask => Exit::Ok,
-    })
+    }
 }
 
 /// One event's way through the gate, ready to be shown.

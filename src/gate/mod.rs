@@ -21,6 +21,7 @@ use crate::engine::pattern::Haystack;
 use crate::engine::request::Resource;
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
+use crate::facts::paths::words;
 use crate::facts::scripts::Scripts;
 use event::{Body, Event, EventName};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
@@ -154,8 +155,8 @@ impl Gate {
             Ok(()) => decision,
             Err(error) => Decision::fault(
                 FaultClass::AuditUnavailable,
-                format!("what is written cannot be kept in mind: {error}"),
-                "free space in the state directory",
+                format!("what is written cannot be kept in mind: {}", words(&error)),
+                "a person runs `copilot-bridge doctor`",
             ),
         };
         let judgement = recording::Told {

@@ -114,3 +114,47 @@ fn skipped_hooks_are_asked_about() {
         assert_ne!(decision(line), "allow", "{line}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_never_ends_is_not_read() {
+    let stage = Stage::new();
+    let git = stage.workspace().join(".git");
+    std::fs::create_dir_all(&git).unwrap();
+    let fifo = |path: &std::path::Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    };
+    fifo(&git.join("index"));
+    fifo(&stage.workspace().join("tool.sh"));
+    // Nobody can tell whether git tracks what guards the bridge: it may.
+    let checkout = stage.judge("bash", &json!({"command": "git checkout main"}));
+    assert_eq!(checkout.decision(), "deny");
+    assert!(checkout.text.contains("default:guard"), "{checkout:?}");
+    let written = json!({"path": "tool.sh", "file_text": "x"});
+    assert_eq!(stage.judge("create", &written).decision(), "allow");
+    let run = stage.judge("bash", &json!({"command": "bash tool.sh"}));
+    assert_eq!(run.decision(), "ask");
+}
+
+#[test]
+fn a_call_without_a_command_is_no_command_of_everyday() {
+    let stage = Stage::new();
+    for args in [json!({}), json!({"command": 42}), json!({"command": null})] {
+        assert_eq!(stage.judge("bash", &args).decision(), "ask", "{args}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_cannot_be_remembered_is_refused() {
+    let stage = Stage::new();
+    stage.judge("bash", &json!({"command": "ls"}));
+    std::fs::write(stage.state().join("scripts"), "no folder").unwrap();
+    let written = json!({"path": "tool.sh", "file_text": "x"});
+    let answer = stage.judge("create", &written);
+    assert_eq!(answer.decision(), "deny");
+    assert!(answer.text.contains("audit_unavailable"), "{answer:?}");
+    let record = stage.record();
+    assert_eq!(record.last().unwrap()["decision"], "deny");
+}

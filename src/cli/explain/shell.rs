@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Args, DIM, HEAD, colour};
+use super::{Args, DIM, HEAD, colour, exit_of};
 use crate::cli::{Format, Outcome, policy};
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::Effect;
@@ -63,10 +63,7 @@ pub(super) fn run(args: &Args, line: &str, out: &mut dyn Write) -> Outcome {
         Format::Text => shown.text(out)?,
         Format::Json => writeln!(out, "{:#}", shown.json())?,
     }
-    Ok(match passage.outcome.effect() {
-        Effect::Deny => Exit::Denied,
-        Effect::Allow | Effect::Ask => Exit::Ok,
-    })
+    Ok(exit_of(&passage))
 }
 
 struct Shown<'a> {

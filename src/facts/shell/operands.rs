@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::state::{Arg, Origin, State, normal};
+use super::state::{Arg, Origin, State};
 use super::walk::Walker;
 use super::{Access, PathUse, glob, looks_like_path, path_part};
 use crate::engine::program::{Operands, Program, is_word};
+use crate::facts::paths::lexical;
 
 impl Walker<'_> {
     /// The paths among a command's words. False: a word that matters is not known.
@@ -218,7 +219,7 @@ impl Walker<'_> {
         state
             .cwds
             .iter()
-            .map(|cwd| normal(&cwd.join(&given)))
+            .map(|cwd| lexical(&cwd.join(&given)))
             .collect()
     }
 }

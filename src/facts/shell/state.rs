@@ -1,7 +1,9 @@
 //! What a shell knows at one place of a line: where it is, and what its variables hold.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use crate::facts::paths::lexical;
 
 /// More values of one variable, or words of one expansion, are not followed.
 pub(super) const ALTERNATIVES: usize = 64;
@@ -182,7 +184,7 @@ impl State {
         };
         let before = std::mem::take(&mut self.cwds);
         for cwd in before {
-            let new = normal(&cwd.join(&given));
+            let new = lexical(&cwd.join(&given));
             // The shell steps by text first, the kernel through links: both count.
             match new.canonicalize() {
                 Ok(real) if real.is_dir() => {
@@ -196,19 +198,4 @@ impl State {
         }
         self.bound();
     }
-}
-
-/// `.` and `..` taken out by text, as a shell's own `cd` does.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }

@@ -1,7 +1,8 @@
 //! The commands of a line, as requests.
 
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
@@ -25,6 +26,9 @@ const SENDS: [&str; 4] = ["network", "remote", "fetches", "publishes"];
 
 /// The labels of paths that hold secrets.
 const SECRETS: [&str; 2] = ["credentials", "secret_file"];
+
+/// What is taken to be tracked where git's index cannot be looked into.
+const MAY_BE_TRACKED: &str = ".github/hooks/copilot-bridge.json";
 
 /// A larger index of git is not searched, in bytes.
 const INDEX_LIMIT: u64 = 64 << 20;
@@ -214,10 +218,14 @@ impl Asker<'_> {
         let Some(root) = &self.workspace.root else {
             return Vec::new();
         };
-        let index = git_dir(root).join("index");
-        if index.metadata().is_ok_and(|meta| meta.len() > INDEX_LIMIT) {
-            // Nobody looks whether it is there: it may be.
-            return vec![display(&root.join(".github/hooks/copilot-bridge.json"))];
+        let Some(index) = git_dir(root).map(|dir| dir.join("index")) else {
+            return vec![display(&root.join(MAY_BE_TRACKED))];
+        };
+        match index.symlink_metadata() {
+            Ok(meta) if meta.is_file() && meta.len() <= INDEX_LIMIT => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+            // A FIFO would never end.
+            _ => return vec![display(&root.join(MAY_BE_TRACKED))],
         }
         let Ok(index) = fs::read(index) else {
             return Vec::new();
@@ -252,15 +260,16 @@ fn is_secret(request: &Request) -> bool {
     }
 }
 
-/// Where git keeps its index: `.git`, or what the file `.git` of a work tree names.
-fn git_dir(root: &Path) -> std::path::PathBuf {
+/// Where git keeps its index: `.git`, or what the file `.git` of a work tree names. `None`: nobody
+/// can tell.
+fn git_dir(root: &Path) -> Option<PathBuf> {
     let git = root.join(".git");
-    let named = fs::read_to_string(&git).ok();
-    match named
-        .as_deref()
-        .and_then(|text| text.strip_prefix("gitdir: "))
-    {
-        Some(dir) => root.join(dir.trim_end()),
-        None => git,
+    match git.metadata() {
+        Ok(meta) if meta.is_file() && meta.len() < 4096 => {
+            let text = fs::read_to_string(&git).ok()?;
+            Some(root.join(text.strip_prefix("gitdir: ")?.trim_end()))
+        }
+        Ok(meta) if !meta.is_dir() => None,
+        _ => Some(git),
     }
 }
