@@ -21,6 +21,8 @@ pub struct Program {
     pub labels: Vec<String>,
     /// What it does to the paths that it is given.
     pub operands: Operands,
+    /// What it prints.
+    pub output: Output,
     /// Options whose value is data and no path.
     pub data_options: Vec<String>,
     /// Options whose value is a path that is read.
@@ -54,6 +56,33 @@ pub enum Operands {
     Move,
     /// It takes them away, and what is below them.
     Delete,
+}
+
+/// What a program prints, for whatever takes it as code or as names of files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// Something of its own.
+    #[default]
+    Own,
+    /// What it was given, or less of it.
+    Filter,
+    /// Names of files below the folders that it is given.
+    Names,
+    /// What it was given, decoded.
+    Decoded,
+    /// What came over the network.
+    Download,
+}
+
+impl Output {
+    /// Each of them with its name in `containment.toml`; what is its own has none.
+    pub const NAMED: [(&'static str, Self); 4] = [
+        ("filter", Self::Filter),
+        ("names", Self::Names),
+        ("decoded", Self::Decoded),
+        ("download", Self::Download),
+    ];
 }
 
 impl Operands {

@@ -90,8 +90,8 @@ pub struct CommandFacts {
     pub certain: bool,
     /// Where the code comes from that it runs; empty if it runs none.
     pub code: String,
-    /// Whether it sends something away while its line reads secrets.
-    pub exfiltration: bool,
+    /// The labels of all commands and paths of its line.
+    pub beside: BTreeSet<String>,
     /// The labels that the program tables of `containment.toml` give.
     pub labels: BTreeSet<String>,
 }
@@ -339,9 +339,9 @@ pub const COMMAND: &[Attribute] = &[
         "judged, quiet, file, inline, stdin, written, unknown, decoded, download or empty: where the code comes from that it runs",
     ),
     attribute(
-        "exfiltration",
-        "Bool",
-        "it sends something away while its line reads secrets",
+        "beside",
+        "Set<String>",
+        "the labels of all commands and paths of its line",
     ),
     attribute("labels", "Set<String>", "given by containment.toml"),
 ];
@@ -460,7 +460,7 @@ impl Resource {
                 ("arguments", Value::Set(&command.arguments)),
                 ("certain", Value::Bool(command.certain)),
                 ("code", Value::String(&command.code)),
-                ("exfiltration", Value::Bool(command.exfiltration)),
+                ("beside", Value::Set(&command.beside)),
                 ("labels", Value::Set(&command.labels)),
             ],
             Self::Url(url) => vec![

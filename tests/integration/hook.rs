@@ -734,4 +734,30 @@ fn a_file_that_an_agent_wrote_is_not_run_unasked() {
     assert_eq!(stage.judge("bash", &other).decision(), "allow");
     let run = json!({"command": "cd . && python3 ./other.py"});
     assert_eq!(stage.judge("bash", &run).decision(), "ask");
+    // A program that is called like one of everyday is what stands there.
+    let write = json!({"path": "ls", "file_text": "#!/usr/bin/env node\n"});
+    assert_eq!(stage.judge("create", &write).decision(), "allow");
+    for command in ["./ls", "timeout 5 ./ls", "bash -c ./ls"] {
+        let run = json!({"command": command});
+        assert_eq!(stage.judge("bash", &run).decision(), "ask", "{command}");
+    }
+    // What a shell script does is judged.
+    let write = json!({"path": "ok.sh", "file_text": "#!/bin/sh\nls\n"});
+    assert_eq!(stage.judge("create", &write).decision(), "allow");
+    let write = json!({"path": "no.sh", "file_text": "#!/bin/sh\nrm -rf /\n"});
+    assert_eq!(stage.judge("create", &write).decision(), "allow");
+    std::fs::write(stage.path("ws/no.sh"), "#!/bin/sh\nrm -rf /\n").unwrap();
+    std::fs::write(stage.path("ws/ok.sh"), "#!/bin/sh\nls\n").unwrap();
+    assert_eq!(
+        stage
+            .judge("bash", &json!({"command": "./ok.sh"}))
+            .decision(),
+        "allow"
+    );
+    assert_eq!(
+        stage
+            .judge("bash", &json!({"command": "./no.sh"}))
+            .decision(),
+        "deny"
+    );
 }

@@ -246,7 +246,7 @@ fn request(request: &Request, key: &Key) -> Value {
             "arguments": command.arguments.len(),
             "certain": command.certain,
             "code": command.code,
-            "exfiltration": command.exfiltration,
+            "beside": command.beside,
             "labels": command.labels,
         }),
         Resource::Url(url) => json!({"type": "url", "given": hidden(&url.given, key)}),

@@ -154,7 +154,7 @@ impl Walker<'_> {
                     break;
                 }
                 let operand = args.get(index - 1..).unwrap_or_default();
-                return worst.max_of(match entry.operand {
+                return worst.worse_of(match entry.operand {
                     CodeOperand::File => self.file_or_pipe(arg, state, input, entry),
                     CodeOperand::Code => self.judge(entry, arg, state, input),
                     CodeOperand::All => {
@@ -169,7 +169,7 @@ impl Walker<'_> {
                 });
             }
             if entry.stdin.iter().any(|word| is_word(text, word)) {
-                return worst.max_of(self.code_on_input(entry, state, input));
+                return worst.worse_of(self.code_on_input(entry, state, input));
             }
             if entry.modules.iter().any(|word| is_word(text, word)) {
                 return worst;
@@ -186,7 +186,7 @@ impl Walker<'_> {
                         next.cloned().unwrap_or_default()
                     }
                 };
-                worst = worst.max_of(self.judge(entry, &code, state, input));
+                worst = worst.worse_of(self.judge(entry, &code, state, input));
                 if entry.shell {
                     return worst;
                 }
@@ -280,17 +280,6 @@ impl Walker<'_> {
         }
         self.scripts.extend(targets);
         CodeSource::File
-    }
-}
-
-impl CodeSource {
-    /// The one that is less trusted.
-    pub(super) fn max_of(self, other: Self) -> Self {
-        if (other as u8) > (self as u8) {
-            other
-        } else {
-            self
-        }
     }
 }
 

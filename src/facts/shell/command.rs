@@ -5,7 +5,7 @@ use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::At;
 use super::walk::Walker;
 use super::{Access, CodeSource, Command, glob};
-use crate::engine::program::CodeOperand;
+use crate::engine::program::{CodeOperand, Output};
 
 /// Builtins whose words a shell evaluates once more, as arithmetic or as names.
 const EVALUATING: [&str; 8] = [
@@ -148,14 +148,11 @@ impl Walker<'_> {
             .find(|entry| entry.names.iter().any(|name| name == program));
         if let Some(interpreter) = interpreter {
             let code = self.code_source(interpreter, rest, state, input);
-            command.code = command.code.max_of(code);
+            command.code = command.code.worse_of(code);
         }
         if first.text.contains('/') {
             self.path(Access::Read, first, state);
-            let system = ["/bin/", "/usr/", "/sbin/", "/opt/"];
-            if interpreter.is_none() && !system.iter().any(|dir| first.text.starts_with(dir)) {
-                command.code = self.file(first, state);
-            }
+            command.own = self.file(first, state);
         }
         self.inside -= 1;
         let before = self.line.paths.len();
@@ -170,15 +167,17 @@ impl Walker<'_> {
             command.certain = false;
         }
         command.scripts = std::mem::take(&mut self.scripts);
-        if labels.contains("decodes") {
-            origin = origin.max(Origin::Decoded);
-        }
-        if labels
-            .iter()
-            .any(|l| matches!(l.as_str(), "network" | "remote" | "fetches"))
-        {
-            origin = Origin::Download;
-            self.downloads(&entries, rest, state);
+        let outputs = entries.iter().map(|entry| entry.output);
+        command.output = outputs
+            .max_by_key(|output| *output as u8)
+            .unwrap_or_default();
+        match command.output {
+            Output::Own | Output::Filter | Output::Names => {}
+            Output::Decoded => origin = origin.max(Origin::Decoded),
+            Output::Download => {
+                origin = Origin::Download;
+                self.downloads(&entries, rest, state);
+            }
         }
         command.labels = labels;
         command.arguments = known;

@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::engine::containment::Containment;
+use crate::engine::program::Output;
 
 /// A command line longer than this is not looked into, in bytes.
 pub const LENGTH_LIMIT: usize = 10_000;
@@ -65,8 +66,12 @@ pub struct Command {
     pub certain: bool,
     /// What the tables say of it.
     pub labels: BTreeSet<String>,
+    /// What it prints, as the tables have it.
+    pub output: Output,
     /// Where the code comes from that it runs.
     pub code: CodeSource,
+    /// Where the program's own file comes from, if it is named by its path.
+    pub own: CodeSource,
     /// Whether all of its words are known.
     pub complete: bool,
     /// How many commands it stands inside of.
@@ -104,6 +109,16 @@ pub enum CodeSource {
 }
 
 impl CodeSource {
+    /// The one that is less trusted.
+    #[must_use]
+    pub const fn worse_of(self, other: Self) -> Self {
+        if (other as u8) > (self as u8) {
+            other
+        } else {
+            self
+        }
+    }
+
     /// The word that policies know it by.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -13,6 +13,7 @@ fn tables() -> Containment {
         operands,
         ..Program::default()
     };
+    let with = |output, program| Program { output, ..program };
     let wrapper = |names: &[&str], valued: &[&str], operands| Wrapper {
         names: words(names),
         valued: words(valued),
@@ -22,14 +23,17 @@ fn tables() -> Containment {
     };
     Containment {
         programs: vec![
-            program(&["cat", "wc", "ls"], Operands::Read, &["filters"]),
+            with(
+                Output::Filter,
+                program(&["cat", "wc", "ls"], Operands::Read, &[]),
+            ),
             program(&["rm"], Operands::Delete, &[]),
             program(&["cp"], Operands::Copy, &[]),
             program(&["ln"], Operands::Link, &[]),
             program(&["echo", "true"], Operands::None, &[]),
-            program(&["find"], Operands::Read, &["lists"]),
-            program(&["curl"], Operands::Guess, &["fetches"]),
-            program(&["base64"], Operands::None, &["decodes"]),
+            with(Output::Names, program(&["find"], Operands::Read, &[])),
+            with(Output::Download, program(&["curl"], Operands::Guess, &[])),
+            with(Output::Decoded, program(&["base64"], Operands::None, &[])),
         ],
         wrappers: vec![
             wrapper(&["env", "nohup", "nice", "sudo"], &["-u", "-n"], 0),
@@ -221,7 +225,7 @@ fn where_code_comes_from_is_known() {
     assert_eq!(code("timeout 5 ls", "timeout"), CodeSource::Judged);
     assert_eq!(code("python3 -c 'x'", "python3"), CodeSource::Inline);
     assert_eq!(code("bash x.sh", "bash"), CodeSource::File);
-    assert_eq!(code("./x.sh", "x.sh"), CodeSource::File);
+    assert_eq!(run("./x.sh").commands[0].own, CodeSource::File);
     assert_eq!(code("bash /tmp/x.sh", "bash"), CodeSource::Unknown);
     assert_eq!(code("cat a | bash", "bash"), CodeSource::Stdin);
     assert_eq!(code("echo $X | bash", "bash"), CodeSource::Stdin);

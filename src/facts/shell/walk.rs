@@ -8,6 +8,7 @@ use super::syntax::{At, parse};
 use super::word::{self, Piece};
 use super::{Line, PathUse, Surroundings};
 use crate::engine::containment::Containment;
+use crate::engine::program::Output;
 
 /// Code inside of code inside of code is not followed any deeper.
 const DEPTH: usize = 12;
@@ -301,12 +302,11 @@ impl<'a> Walker<'a> {
         if !command.certain || state.lost {
             return None;
         }
-        if command.labels.contains("filters") {
+        match command.output {
+            Output::Names => {}
             // A filter of the list, if it reads no file of its own.
-            return input.lists.clone().filter(|_| !command.reads);
-        }
-        if !command.labels.contains("lists") {
-            return None;
+            Output::Filter => return input.lists.clone().filter(|_| !command.reads),
+            _ => return None,
         }
         // Names in the folder at hand, or below what the command was given.
         let given = command

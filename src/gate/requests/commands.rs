@@ -1,5 +1,6 @@
 //! The commands of a line, as requests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,6 @@ pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "input"]
 
 /// More scripts inside of scripts are not read.
 const SCRIPTS: usize = 32;
-
-/// The labels of commands that send something away.
-const SENDS: [&str; 4] = ["network", "remote", "fetches", "publishes"];
-
-/// The labels of paths that hold secrets.
-const SECRETS: [&str; 2] = ["credentials", "secret_file"];
 
 /// What is taken to be tracked where git's index cannot be looked into.
 const MAY_BE_TRACKED: &str = ".github/hooks/copilot-bridge.json";
@@ -62,13 +57,16 @@ impl Asker<'_> {
         for path in distinct(paths)? {
             requests.push(self.path_use(&path, context));
         }
-        let secret = requests.iter().skip(before).any(is_secret)
-            || commands
-                .iter()
-                .any(|command| command.labels.contains("environment"));
+        let mut beside: BTreeSet<String> = BTreeSet::new();
+        for request in requests.iter().skip(before) {
+            beside.extend(request.resource.labels().into_iter().flatten().cloned());
+        }
+        for command in &commands {
+            beside.extend(command.labels.iter().cloned());
+        }
         let said = !commands.is_empty();
         for command in commands {
-            self.one_command(command, secret, &cwd, context, requests);
+            self.one_command(command, &beside, &cwd, context, requests);
         }
         if uncertain.is_some() || !said {
             let facts = CommandFacts {
@@ -99,17 +97,17 @@ impl Asker<'_> {
     fn one_command(
         &self,
         command: Command,
-        secret: bool,
+        beside: &BTreeSet<String>,
         cwd: &Path,
         context: &Context,
         requests: &mut Vec<Request>,
     ) {
-        let mut labels = command.labels;
+        let labels = command.labels;
+        let mut code = command.code;
         // A program given by its path is what stands there, not what its name promises.
-        if command.path.contains('/') && !self.is_system(&command.path, cwd) {
-            labels.remove("everyday");
+        if command.own != CodeSource::None && !self.is_system(&command.path, cwd) {
+            code = code.worse_of(command.own);
         }
-        let sends = SENDS.iter().any(|label| labels.contains(*label));
         if labels.contains("starts_agent") {
             let agent = ToolFacts {
                 name: command.program.clone(),
@@ -128,8 +126,8 @@ impl Asker<'_> {
             subcommand: command.subcommand,
             arguments: command.arguments.into_iter().collect(),
             certain: command.certain,
-            code: command.code.name().to_owned(),
-            exfiltration: secret && sends,
+            code: code.name().to_owned(),
+            beside: beside.clone(),
             labels,
         };
         requests.push(self.ask(Action::Shell, Resource::Command(facts), context));
@@ -144,12 +142,19 @@ impl Asker<'_> {
         let mut index = 0;
         while let Some(command) = line.commands.get_mut(index) {
             index += 1;
-            if command.code != CodeSource::File
-                || !command.scripts.iter().any(|path| written.holds(path))
-            {
+            let runs_file = [command.code, command.own].contains(&CodeSource::File);
+            if !runs_file || !command.scripts.iter().any(|path| written.holds(path)) {
                 continue;
             }
-            command.code = CodeSource::Written;
+            let (code, own) = (command.code, command.own);
+            let put = |command: &mut Command, source| {
+                for (was, now) in [(code, &mut command.code), (own, &mut command.own)] {
+                    if was == CodeSource::File {
+                        *now = source;
+                    }
+                }
+            };
+            put(command, CodeSource::Written);
             let entry = tables
                 .interpreters
                 .iter()
@@ -173,7 +178,7 @@ impl Asker<'_> {
             if inner.len() < command.scripts.len() || index > SCRIPTS {
                 continue;
             }
-            command.code = CodeSource::Judged;
+            put(command, CodeSource::Judged);
             for inner in inner {
                 line.uncertain = line.uncertain.or(inner.uncertain);
                 line.paths.extend(inner.paths);
@@ -251,13 +256,6 @@ pub(super) fn command_line(call: &ToolCall) -> Option<&str> {
     COMMAND_KEYS
         .iter()
         .find_map(|key| call.args.get(key)?.as_str())
-}
-
-fn is_secret(request: &Request) -> bool {
-    match &request.resource {
-        Resource::Path(path) => SECRETS.iter().any(|label| path.labels.contains(*label)),
-        _ => false,
-    }
 }
 
 /// Where git keeps its index: `.git`, or what the file `.git` of a work tree names. `None`: nobody

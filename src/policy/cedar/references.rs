@@ -74,7 +74,7 @@ fn visit(expr: &Expr, found: &mut References) {
             ) && let Expr::GetAttr { attr, .. } = &**left
             {
                 match attr.as_str() {
-                    "labels" => texts(right, &mut found.labels),
+                    "labels" | "beside" => texts(right, &mut found.labels),
                     "patterns" => texts(right, &mut found.patterns),
                     _ => {}
                 }

@@ -7,7 +7,9 @@ use toml::Spanned;
 use super::permission::compile;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::pattern::{Awake, Pattern, PatternScope};
-use crate::engine::program::{CodeOperand, Interpreter, Operands, Program, Variable, Wrapper};
+use crate::engine::program::{
+    CodeOperand, Interpreter, Operands, Output, Program, Variable, Wrapper,
+};
 use crate::policy::diagnostic::{Code, Problem};
 
 /// The keys of `[[program]]`.
@@ -18,6 +20,7 @@ pub const PROGRAM: &[Key] = &[
     key("without", Merge::PerFile),
     key("labels", Merge::PerFile),
     key("operands", Merge::PerFile),
+    key("output", Merge::PerFile),
     key("data_options", Merge::PerFile),
     key("input_options", Merge::PerFile),
     key("output_options", Merge::PerFile),
@@ -69,6 +72,10 @@ pub(super) fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Progr
         labels: plain(table, "labels", reader),
         operands: table
             .choice("operands", &Operands::NAMED, reader)
+            .map(Spanned::into_inner)
+            .unwrap_or_default(),
+        output: table
+            .choice("output", &Output::NAMED, reader)
             .map(Spanned::into_inner)
             .unwrap_or_default(),
         data_options: plain(table, "data_options", reader),
