@@ -1,13 +1,19 @@
 //! The syntax tree of a command line, as tree-sitter-bash makes it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
-/// What takes longer to parse is not followed: some broken lines take time by their square.
-const PATIENCE: Duration = Duration::from_millis(40);
+/// The square of this, in bytes, is no time to speak of.
+const SHORT: usize = 1_000;
+
+/// As much stack as a process starts with.
+const STACK: usize = 8 << 20;
 
 /// A node and the text that it stands in.
 #[derive(Clone, Copy)]
@@ -16,23 +22,37 @@ pub(super) struct At<'t> {
     source: &'t str,
 }
 
-/// The tree of a text, with its places in bytes; `None` if that takes too long.
-pub(super) fn parse(source: &str) -> Option<Tree> {
-    if source.is_ascii() {
-        return parse_ascii(source);
+/// The tree of a text, with its places in bytes; `None` if that takes longer than `patience`.
+pub(super) fn parse(source: &str, patience: Duration) -> Option<Tree> {
+    if source.len() <= SHORT {
+        return parse_here(&plain(source), patience);
     }
-    // The grammar's scanner looks characters up in a table of single bytes: it gets letters instead.
-    let ascii: String = source
+    // Over a long broken line a single step of the parser may take a second, and a step cannot be
+    // stopped: it is left behind.
+    let (done, tree) = sync_channel(1);
+    let source = plain(source).into_owned();
+    thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || done.send(parse_here(&source, patience)))
+        .ok()?;
+    tree.recv_timeout(patience).ok()?
+}
+
+/// The grammar's scanner looks characters up in a table of single bytes: it gets letters instead.
+fn plain(source: &str) -> Cow<'_, str> {
+    if source.is_ascii() {
+        return source.into();
+    }
+    source
         .chars()
         .flat_map(|c| {
             let filler = if c.is_ascii() { c } else { 'x' };
             std::iter::repeat_n(filler, c.len_utf8())
         })
-        .collect();
-    parse_ascii(&ascii)
+        .collect()
 }
 
-fn parse_ascii(source: &str) -> Option<Tree> {
+fn parse_here(source: &str, patience: Duration) -> Option<Tree> {
     thread_local! {
         // A long-lived process reads many lines.
         static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
@@ -48,11 +68,11 @@ fn parse_ascii(source: &str) -> Option<Tree> {
         };
         parser.reset();
         let begun = Instant::now();
-        let mut patience = |_: &ParseState| match begun.elapsed() > PATIENCE {
+        let mut hurry = |_: &ParseState| match begun.elapsed() > patience {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let options = ParseOptions::new().progress_callback(&mut patience);
+        let options = ParseOptions::new().progress_callback(&mut hurry);
         let text = |from: usize, _| source.as_bytes().get(from..).unwrap_or_default();
         parser.parse_with_options(&mut { text }, None, Some(options))
     })

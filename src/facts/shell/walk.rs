@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::{At, parse};
@@ -9,6 +10,9 @@ use super::word::{self, Piece};
 use super::{Line, PathUse, Surroundings};
 use crate::engine::containment::Containment;
 use crate::engine::program::Output;
+
+/// What takes longer to parse is not followed: some broken lines take time by their square.
+const PATIENCE: Duration = Duration::from_millis(40);
 
 /// Code inside of code inside of code is not followed any deeper.
 const DEPTH: usize = 12;
@@ -37,6 +41,8 @@ pub(super) struct Walker<'a> {
     depth: usize,
     levels: usize,
     steps: usize,
+    /// How long all its code together may still take to parse.
+    patience: Duration,
 }
 
 impl<'a> Walker<'a> {
@@ -52,6 +58,7 @@ impl<'a> Walker<'a> {
             depth: 0,
             levels: 0,
             steps: 0,
+            patience: PATIENCE,
         }
     }
 
@@ -71,7 +78,10 @@ impl<'a> Walker<'a> {
             self.uncertain("its code goes too deep");
             return Origin::Unknown;
         }
-        let Some(tree) = parse(text) else {
+        let begun = Instant::now();
+        let tree = parse(text, self.patience);
+        self.patience = self.patience.saturating_sub(begun.elapsed());
+        let Some(tree) = tree else {
             self.uncertain("it takes too long to be read");
             return Origin::Unknown;
         };
