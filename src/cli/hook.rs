@@ -8,6 +8,9 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::place::Place;
+use crate::facts::paths::words;
+use crate::facts::pins::Pins;
+use crate::gate::event::EventName;
 use crate::gate::{Gate, Refused, Sink};
 use crate::hook::{self, Call, dialect::Dialect};
 use crate::policy;
@@ -57,29 +60,49 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>, started: Instant) 
         state: args.place.state(),
     };
     let place = args.place;
-    hook::run(&call, started, move |event| open(&place, event))
+    let starts = EventName::parse(&call.event) == Some(EventName::SessionStart);
+    hook::run(&call, started, move |event| open(&place, event, starts))
 }
 
 /// The gate for an event: the policies depend on the folder that the agent works in.
-fn open(place: &Place, event: Option<&Value>) -> Gate {
-    let cwd = event
-        .and_then(|event| event.get("cwd"))
-        .and_then(Value::as_str)
-        .map(PathBuf::from);
+fn open(place: &Place, event: Option<&Value>, starts: bool) -> Gate {
+    let text = |name: &str| event.and_then(|event| event.get(name)?.as_str());
+    let cwd = text("cwd").map(PathBuf::from);
     let mut here = place.installation();
+    // A session that starts, or is taken up again, is where the host says.
+    let session = text("sessionId").or_else(|| text("session_id"));
+    if let Some(session) = session.filter(|_| !starts) {
+        match Pins::new(&here.state).root(session) {
+            Ok(pinned) => here.pinned = pinned,
+            Err(error) => {
+                let problem = format!("the session's workspace cannot be read: {}", words(&error));
+                return Gate::new(Err(broken(problem)), here, Sink::State);
+            }
+        }
+    }
+    // Whoever moved on to another folder is still judged by what the workspace forbids.
+    let below = |root: &PathBuf| !cwd.as_ref().is_some_and(|cwd| cwd.starts_with(root));
+    let from = here.pinned.clone().filter(below).or(cwd);
     here.count_ancestors = true;
     here.depth = std::env::var(DEPTH)
         .ok()
         .and_then(|depth| depth.parse().ok())
         .unwrap_or(0);
     let bundle = place
-        .policies(cwd.as_deref())
+        .policies(from.as_deref())
         .map_err(|problems| refused(place, &problems));
     Gate::new(bundle, here, Sink::State)
 }
 
 /// A caller may say how deep it stands; it can only raise what is known.
 const DEPTH: &str = "COPILOT_BRIDGE_DEPTH";
+
+fn broken(problem: String) -> Refused {
+    Refused {
+        problem,
+        help: "a person runs `copilot-bridge doctor`".to_owned(),
+    }
+}
 
 fn refused(place: &Place, problems: &[policy::Problem]) -> Refused {
     let first = problems.first().map_or_else(

@@ -50,6 +50,7 @@ impl Place {
             uid: uid(),
             depth: 0,
             count_ancestors: false,
+            pinned: None,
             home,
         }
     }

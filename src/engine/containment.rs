@@ -11,6 +11,15 @@ use super::program::{Interpreter, Program, Variable, Wrapper, labels_of};
 /// The label of what protects this program itself. Monitor mode never covers it.
 pub const GUARD: &str = "guard";
 
+/// The labels of a path that no file has to give: what is there, by the file system.
+pub const FOUND: [&str; 5] = [HARD_LINK, MOUNT, "fifo", "device", "socket"];
+
+/// A file that has another name.
+pub const HARD_LINK: &str = "hard_link";
+
+/// What lies on another mount than the workspace root above it.
+pub const MOUNT: &str = "mount";
+
 /// The tables of `containment.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Containment {
@@ -28,6 +37,23 @@ pub struct Containment {
     pub variables: Vec<Variable>,
     /// Argument keys whose values are data and no paths.
     pub data_keys: Vec<String>,
+    /// Programs that do the same whichever shell starts them.
+    pub any_shell: Vec<String>,
+    /// Whether what lies on another mount below the workspace root is inside of it.
+    pub mounts: Inside,
+    /// Whether a file of the workspace that has another name, maybe elsewhere, is inside of it.
+    pub hard_links: Inside,
+}
+
+/// Where something counts that is inside the workspace by its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inside {
+    /// Where its name says.
+    #[default]
+    Inside,
+    /// Nowhere in the workspace.
+    Outside,
 }
 
 /// A label and the paths that carry it.
@@ -205,6 +231,16 @@ impl Containment {
             })
             .map(|label| label.name.clone())
             .collect()
+    }
+
+    /// The paths without wildcards that carry a label that forbids.
+    pub fn forbidden<'a>(&'a self, places: &'a Places) -> impl Iterator<Item = String> + 'a {
+        self.labels
+            .iter()
+            .filter(|label| label.as_written)
+            .flat_map(|label| &label.paths)
+            .filter(|pattern| !pattern.glob)
+            .flat_map(|pattern| pattern.expand(places))
     }
 
     /// The labels that forbid and that something below the folder carries: what would go with it.

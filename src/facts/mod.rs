@@ -5,8 +5,10 @@
 pub mod arguments;
 pub mod chain;
 pub mod globs;
+pub mod names;
 pub mod patch;
 pub mod paths;
+pub mod pins;
 pub mod readings;
 pub mod scripts;
 pub mod shell;

@@ -6,6 +6,8 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::engine::containment::HARD_LINK;
+
 /// How many links the kernel follows before it gives up (Linux: `MAXSYMLINKS`).
 const LINK_LIMIT: usize = 40;
 
@@ -280,7 +282,7 @@ fn kind_of(metadata: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let kind = metadata.file_type();
     if kind.is_file() {
-        (metadata.nlink() > 1).then_some("hard_link")
+        (metadata.nlink() > 1).then_some(HARD_LINK)
     } else if kind.is_fifo() {
         Some("fifo")
     } else if kind.is_block_device() || kind.is_char_device() {

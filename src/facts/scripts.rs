@@ -3,6 +3,7 @@
 //! One line a file, appended with one write, so that parallel hooks do not lose any; two files a
 //! workspace, this week's and the last one's, so that nothing has to be taken out.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,10 @@ const LIMIT: u64 = 4 << 20;
 
 /// A larger script is not looked into, in bytes.
 const TEXT_LIMIT: u64 = 64 << 10;
+
+/// A folder with more files, or nested more deeply, is not searched for scripts.
+const FILES: usize = 2_000;
+const DEEP: usize = 12;
 
 /// How long a list is written to, in seconds. A file is remembered for one to two of these.
 const PERIOD: u64 = 7 * 24 * 60 * 60;
@@ -42,9 +47,22 @@ impl Scripts {
     /// # Errors
     /// If the list cannot be written.
     pub fn note<'a>(&self, paths: impl IntoIterator<Item = &'a Path>) -> io::Result<()> {
+        self.add(paths.into_iter().map(digest))
+    }
+
+    /// Remembers that whatever is below these folders may be written: so for a folder to which
+    /// another one is moved or copied.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn note_below<'a>(&self, dirs: impl IntoIterator<Item = &'a Path>) -> io::Result<()> {
+        self.add(dirs.into_iter().map(|dir| below(&digest(dir))))
+    }
+
+    fn add(&self, entries: impl Iterator<Item = String>) -> io::Result<()> {
         let mut lines = String::new();
-        for path in paths {
-            lines.push_str(&digest(path));
+        for entry in entries {
+            lines.push_str(&entry);
             lines.push('\n');
         }
         if lines.is_empty() {
@@ -65,12 +83,27 @@ impl Scripts {
     /// Whether an agent wrote that file. A list that cannot be read, or is full, says yes.
     #[must_use]
     pub fn holds(&self, path: &Path) -> bool {
+        let above = path.ancestors().skip(1).map(|dir| below(&digest(dir)));
+        let wanted: HashSet<String> = above.chain([digest(path)]).collect();
+        self.any(|entry| wanted.contains(entry))
+    }
+
+    /// Whether an agent wrote something below that folder. One with too many files says yes.
+    #[must_use]
+    pub fn holds_below(&self, dir: &Path) -> bool {
+        let mut found = Vec::new();
+        let whole = files_below(dir, DEEP, &mut found);
+        let wanted: HashSet<String> = found.iter().map(|path| digest(path)).collect();
+        self.holds(dir) || self.any(|entry| !whole || wanted.contains(entry))
+    }
+
+    /// Whether an entry is wanted. A list that cannot be read, or is full, says yes.
+    fn any(&self, wanted: impl Fn(&str) -> bool) -> bool {
         let period = now() / PERIOD;
-        let wanted = digest(path);
         [period, period.saturating_sub(1)]
             .into_iter()
             .any(|period| match read(&self.file(period)) {
-                Ok(Some(list)) => list.lines().any(|line| line == wanted),
+                Ok(Some(list)) => list.lines().any(&wanted),
                 Ok(None) => false,
                 Err(_) => true,
             })
@@ -99,6 +132,29 @@ impl Scripts {
         }
         Ok(())
     }
+}
+
+/// The files below a folder; false if there are more than are looked at. Links are not followed.
+fn files_below(dir: &Path, deep: usize, found: &mut Vec<PathBuf>) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return true;
+    };
+    for entry in entries.flatten() {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir && (deep == 0 || !files_below(&entry.path(), deep - 1, found)) {
+            return false;
+        }
+        found.push(entry.path());
+        if found.len() > FILES {
+            return false;
+        }
+    }
+    true
+}
+
+/// The entry of a list for everything below a folder.
+fn below(digest: &str) -> String {
+    format!("{digest}/")
 }
 
 /// The text of a script; `None` if it is no file, no text, or too large to be looked into.
@@ -170,6 +226,23 @@ mod tests {
         assert!(scripts.holds(Path::new("/ws/b.sh")));
         assert!(!scripts.holds(Path::new("/ws/c.sh")));
         assert!(!Scripts::new(dir.path(), Path::new("/other")).holds(Path::new("/ws/a.sh")));
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_takes_its_scripts_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let ws = dir.path().join("ws");
+        fs::create_dir_all(ws.join("a/b")).unwrap();
+        fs::write(ws.join("a/b/x.sh"), "").unwrap();
+        let scripts = Scripts::new(dir.path(), &ws);
+        assert!(!scripts.holds_below(&ws.join("a")));
+        scripts.note([ws.join("a/b/x.sh").as_path()]).unwrap();
+        assert!(scripts.holds_below(&ws.join("a")));
+        assert!(!scripts.holds(&ws.join("c/b/x.sh")));
+        scripts.note_below([ws.join("c").as_path()]).unwrap();
+        assert!(scripts.holds(&ws.join("c/b/x.sh")));
+        assert!(scripts.holds_below(&ws.join("c/b")));
+        assert!(!scripts.holds(&ws.join("d/x.sh")));
     }
 
     #[test]

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::engine::request::Agent;
 
+/// The id of a session that the host does not name.
+pub const UNKNOWN_SESSION: &str = "unknown";
+
 /// The events of Copilot CLI 1.0.102; the other hosts' events are among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventName {

@@ -18,12 +18,13 @@ use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
 use crate::engine::pattern::Haystack;
-use crate::engine::request::Resource;
+use crate::engine::request::{Request, Resource};
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
+use crate::facts::pins::Pins;
 use crate::facts::scripts::Scripts;
-use event::{Body, Event, EventName};
+use event::{Body, Event, EventName, UNKNOWN_SESSION};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
 use place::Installation;
 use requests::{Fault, Questions};
@@ -151,11 +152,14 @@ impl Gate {
             // A lineage that cannot be kept would let a chain grow: the record then fails as well.
             let _ = Lineage::new(&self.here.state).record(id, parent.as_deref());
         }
-        let decision = match self.keep_written(event, &decision, questions.as_ref()) {
+        let kept = self
+            .keep_root(event, questions.as_ref())
+            .and_then(|()| self.keep_written(event, &decision, questions.as_ref()));
+        let decision = match kept {
             Ok(()) => decision,
             Err(error) => Decision::fault(
                 FaultClass::AuditUnavailable,
-                format!("what is written cannot be kept in mind: {}", words(&error)),
+                format!("what later calls need cannot be kept: {}", words(&error)),
                 "a person runs `copilot-bridge doctor`",
             ),
         };
@@ -190,6 +194,21 @@ impl Gate {
         }
     }
 
+    /// Remembers the workspace that a session starts in: it stays the session's, wherever the agent
+    /// goes.
+    fn keep_root(&self, event: &Event, questions: Option<&Questions>) -> io::Result<()> {
+        let (Body::Start { .. }, Sink::State) = (&event.body, self.sink) else {
+            return Ok(());
+        };
+        let session = event.agent.session.as_str();
+        match questions.and_then(|questions| questions.root.as_deref()) {
+            Some(root) if session != UNKNOWN_SESSION => {
+                Pins::new(&self.here.state).keep(session, root)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Remembers the files that this call may write: running one is then running an agent's own
     /// code. Before the answer, because parallel calls are judged before either runs.
     fn keep_written(
@@ -209,14 +228,29 @@ impl Gate {
         if matches!(decision, Decision::Deny(_)) {
             return Ok(());
         }
-        let written = questions.requests.iter().filter_map(|request| {
+        let (mut written, mut taken) = (Vec::new(), Vec::new());
+        for request in &questions.requests {
             let Resource::Path(path) = &request.resource else {
-                return None;
+                continue;
             };
             let writes = request.action == Action::Write && request.context.operation != "delete";
-            (writes && path.inside).then(|| Path::new(&path.resolved))
-        });
-        Scripts::new(&self.here.state, root).note(written)
+            let list = if writes { &mut written } else { &mut taken };
+            if path.inside {
+                list.push(Path::new(&path.resolved));
+            }
+        }
+        let scripts = Scripts::new(&self.here.state, root);
+        // Where a folder goes, what an agent wrote in it goes along.
+        let is_shell = |request: &Request| request.action == Action::Shell;
+        let moves = !written.is_empty() && questions.requests.iter().any(is_shell);
+        if moves
+            && taken
+                .iter()
+                .any(|dir| dir.is_dir() && scripts.holds_below(dir))
+        {
+            scripts.note_below(written.iter().copied())?;
+        }
+        scripts.note(written)
     }
 
     /// Refuses what could not even be read, and records that.

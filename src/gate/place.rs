@@ -23,6 +23,8 @@ pub struct Installation {
     /// Whether the agents among the processes above this one count: so for a hook, which the agent
     /// starts, and not for a server, which anybody may have started.
     pub count_ancestors: bool,
+    /// The workspace root that the session began with, if its beginning was told.
+    pub pinned: Option<PathBuf>,
 }
 
 impl Installation {
@@ -32,7 +34,11 @@ impl Installation {
     /// If the directory cannot be used, in words.
     pub fn workspace(&self, cwd: &str, configured: Option<&str>) -> Result<Workspace, String> {
         let kept_out: Vec<PathBuf> = self.policies.iter().chain([&self.state]).cloned().collect();
-        Workspace::find(cwd, configured, self.home.as_deref(), &kept_out)
+        let mut found = Workspace::find(cwd, configured, self.home.as_deref(), &kept_out)?;
+        if let (None, Some(pinned)) = (configured, &self.pinned) {
+            found.root = Some(pinned.clone());
+        }
+        Ok(found)
     }
 
     /// The places that path patterns may name.

@@ -3,6 +3,7 @@
 mod commands;
 mod paths;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use crate::engine::decision::FaultClass;
 use crate::engine::pattern::{Haystack, PatternScope};
 use crate::engine::request::{Agent, Context, Request, Resource, TextFacts};
 use crate::facts::chain::{Lineage, agents_above};
+use crate::facts::names::Names;
 use crate::facts::paths::Workspace;
 use crate::facts::tools::{self, Tool};
 
@@ -91,6 +93,8 @@ pub(super) fn questions(
         },
         agent: agent.clone(),
         workspace,
+        names: OnceCell::new(),
+        mount: OnceCell::new(),
     };
     let cwd = asker.context.cwd.clone();
     let root = asker.workspace.root.clone();
@@ -138,6 +142,10 @@ struct Asker<'a> {
     workspace: Workspace,
     agent: Agent,
     context: Context,
+    /// What policies name and what it is; looked up with the first path.
+    names: OnceCell<Names>,
+    /// The mount that the workspace root lies on.
+    mount: OnceCell<Option<u64>>,
 }
 
 impl Asker<'_> {
@@ -168,7 +176,7 @@ impl Asker<'_> {
         match (tool.action, tool.facts.name.as_str()) {
             (Action::Shell, name) => {
                 self.shell_paths(call, &context, &mut requests)?;
-                if name == "bash" {
+                if name == "bash" || self.is_plain(call) {
                     self.command(call, &context, &mut requests)?;
                 } else {
                     self.unread_command(call, &context, &mut requests);

@@ -10,6 +10,7 @@ mod command_lines;
 mod explain;
 mod fixtures;
 mod hook;
+mod identity;
 mod parity;
 mod policies;
 mod policy_import;

@@ -27,6 +27,15 @@ use crate::engine::program::Output;
 /// A command line longer than this is not looked into, in bytes.
 pub const LENGTH_LIMIT: usize = 10_000;
 
+/// Whether every shell reads a line alike, PowerShell and cmd too: plain words, one command.
+#[must_use]
+pub fn is_plain(line: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._/=+:-".contains(c);
+    // `/s` is an option to cmd, and `C:x` a file of a drive.
+    let odd = |word: &str| word.starts_with('/') || word.get(1..2) == Some(":");
+    line.chars().all(plain) && !line.split(' ').any(odd)
+}
+
 /// Where a command line would run.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {

@@ -79,6 +79,16 @@ impl Asker<'_> {
         Ok(())
     }
 
+    /// Whether the line of another shell does what it would do in bash.
+    pub(super) fn is_plain(&self, call: &ToolCall) -> bool {
+        let known = |program: &str| {
+            let tables = &self.bundle.settings.containment;
+            tables.any_shell.iter().any(|known| known == program)
+        };
+        command_line(call)
+            .is_some_and(|line| shell::is_plain(line) && line.split(' ').next().is_some_and(known))
+    }
+
     /// A command line that is not understood, or that stands where nobody expects it: its text is
     /// the only fact.
     pub(super) fn unread_command(

@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::commands::COMMAND_KEYS;
 use super::{Asker, Fault, display, distinct, input};
 use crate::engine::action::Action;
+use crate::engine::containment::{FOUND, HARD_LINK, Inside, MOUNT};
 use crate::engine::request::{Context, PathFacts, Request, Resource};
 use crate::facts::arguments::{self, Taker};
+use crate::facts::names::{Names, mount};
 use crate::facts::paths::{Resolved, lexical};
 use crate::facts::readings::{Ground, Readings, is_file_uri};
 use crate::facts::tools::{self, Tool};
@@ -191,15 +193,43 @@ impl Asker<'_> {
             &self.places,
         );
         labels.extend(resolved.kind.map(str::to_owned));
+        let inside = resolved.fault.is_none() && self.inside(&resolved, &mut labels);
         PathFacts {
             given: given.to_owned(),
-            inside: resolved.fault.is_none() && self.workspace.contains(&resolved.target),
+            inside,
             exists: resolved.exists,
             link: resolved.link,
             fault: resolved.fault.unwrap_or_default(),
             resolved: target,
             labels,
         }
+    }
+
+    /// Whether a path leads into the workspace, by any of its names; what its other names carry and
+    /// where it lies are labels of it.
+    fn inside(&self, resolved: &Resolved, labels: &mut BTreeSet<String>) -> bool {
+        let tables = &self.bundle.settings.containment;
+        let target = &resolved.target;
+        let names = self.names.get_or_init(|| {
+            let forbidden = tables.forbidden(&self.places).map(PathBuf::from);
+            Names::of(forbidden.chain(self.workspace.root.clone()))
+        });
+        let hard_link = resolved.kind == Some(HARD_LINK);
+        let mut inside = self.workspace.contains(target);
+        for other in names.others(target, hard_link) {
+            let name = display(&other);
+            labels.extend(tables.path_labels(&name, &name, &self.places));
+            inside |= self.workspace.contains(&other);
+        }
+        let Some(root) = self.workspace.root.as_deref().filter(|_| inside) else {
+            return false;
+        };
+        let mounted = mount(target) != *self.mount.get_or_init(|| mount(root));
+        if mounted {
+            labels.insert(MOUNT.to_owned());
+        }
+        !(mounted && tables.mounts == Inside::Outside
+            || hard_link && tables.hard_links == Inside::Outside)
     }
 
     fn arguments(&self, args: &Value, taker: Taker, others: &[&str]) -> Result<Vec<String>, Fault> {
@@ -339,12 +369,11 @@ fn strictness(facts: &PathFacts) -> (bool, bool, usize) {
 
 /// The labels but for what kind of file is there.
 fn labels(facts: &PathFacts) -> BTreeSet<&str> {
-    let kinds = ["hard_link", "fifo", "device", "socket"];
     facts
         .labels
         .iter()
         .map(String::as_str)
-        .filter(|label| !kinds.contains(label))
+        .filter(|label| !FOUND.contains(label))
         .collect()
 }
 

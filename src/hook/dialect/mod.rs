@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{FieldError, Fields};
 use crate::engine::request::Agent;
-use crate::gate::event::{Body, Capabilities, Event, EventName};
+use crate::gate::event::{Body, Capabilities, Event, EventName, UNKNOWN_SESSION};
 use crate::gate::outcome::{Outcome, sentences};
 
 /// One host's way to write events and answers.
@@ -101,7 +101,7 @@ impl Dialect {
             call: fields.id(&["toolCallId", "tool_call_id", "tool_use_id"])?,
             agent: Agent {
                 host: self.name().to_owned(),
-                session: session.unwrap_or_else(|| "unknown".to_owned()),
+                session: session.unwrap_or_else(|| UNKNOWN_SESSION.to_owned()),
                 depth: 0,
                 parent: fields.id(&["parentAgentId", "parent_agent_id"])?,
                 kind: fields.id(&["agentType", "agent_type"])?,

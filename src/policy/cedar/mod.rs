@@ -18,6 +18,7 @@ use super::source::{Source, SourceFile};
 use crate::engine::action::{Action, ActionSet};
 use crate::engine::bundle::{Policy, Verdict};
 use crate::engine::codec;
+use crate::engine::containment::FOUND;
 use crate::engine::request::{NAMESPACE, ResourceSet, ResourceType};
 use crate::engine::schema::cedar_schema;
 use annotations::Head;
@@ -332,7 +333,8 @@ pub(super) fn check_references(
 ) {
     let containment = &settings.containment;
     let is_label = |name: &String| {
-        containment.labels.iter().any(|label| label.name == *name)
+        FOUND.contains(&name.as_str())
+            || containment.labels.iter().any(|label| label.name == *name)
             || containment
                 .programs
                 .iter()

@@ -6,7 +6,7 @@ use super::merge::{add, intersect};
 use super::programs;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
-use crate::engine::containment::{Containment, GUARD, GlobError, PathLabel, PathPattern};
+use crate::engine::containment::{Containment, GUARD, GlobError, Inside, PathLabel, PathPattern};
 use crate::policy::diagnostic::{Code, Problem, quote};
 
 /// The keys of the file.
@@ -14,6 +14,9 @@ pub const KEYS: &[Key] = &[
     key("format", Merge::PerFile),
     key("workspace_root", Merge::BaseOnly),
     key("data_keys", Merge::Intersect),
+    key("any_shell", Merge::Intersect),
+    key("mounts", Merge::Max),
+    key("hard_links", Merge::Max),
     key("guard", Merge::Union),
     key("starts_code", Merge::Union),
     key("credentials", Merge::Union),
@@ -26,6 +29,9 @@ pub const KEYS: &[Key] = &[
 
 /// The keys of `[[label]]`.
 pub const LABEL: &[Key] = &[key("name", Merge::PerFile), key("paths", Merge::PerFile)];
+
+/// Whether something counts as inside the workspace.
+const INSIDE: [(&str, Inside); 2] = [("inside", Inside::Inside), ("outside", Inside::Outside)];
 
 /// The labels that forbid: the path as it was written counts too, and every layer may add to them.
 pub const RESERVED: [&str; 3] = [GUARD, "starts_code", "credentials"];
@@ -62,6 +68,16 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
     if root.has("data_keys") {
         let keys = root.texts("data_keys", reader);
         intersect(&mut containment.data_keys, keys, "data_keys", reader);
+    }
+    if root.has("any_shell") {
+        let programs = root.texts("any_shell", reader);
+        intersect(&mut containment.any_shell, programs, "any_shell", reader);
+    }
+    if let Some(mounts) = root.choice("mounts", &INSIDE, reader) {
+        containment.mounts = containment.mounts.max(mounts.into_inner());
+    }
+    if let Some(links) = root.choice("hard_links", &INSIDE, reader) {
+        containment.hard_links = containment.hard_links.max(links.into_inner());
     }
     for name in RESERVED {
         let new = paths(root.texts(name, reader), reader);
