@@ -197,6 +197,10 @@ impl Tree {
             .collect::<PathBuf>()
             .canonicalize()
             .ok()?;
+        // Below what is no folder, and below what is not there, the kernel knows no `..`.
+        if parts[cut..].contains(&Component::ParentDir) {
+            return None;
+        }
         let next = base.join(parts[cut]);
         let rest: PathBuf = parts[cut + 1..].iter().collect();
         if let Ok(aim) = next.read_link() {
@@ -205,8 +209,7 @@ impl Tree {
                 .then(|| self.reached_after(&base.join(aim).join(rest), links + 1))
                 .flatten();
         }
-        // Below what is not there, the kernel knows no `..`.
-        (!rest.components().any(|part| part == Component::ParentDir)).then(|| next.join(rest))
+        Some(next.join(rest))
     }
 }
 
