@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::place::Place;
 use super::{Format, Outcome, policy};
+use crate::engine::attribute::Value as Fact;
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::{Effect, Reason};
 use crate::engine::describe;
 use crate::engine::explain::{Why, why};
-use crate::engine::request::{Request, Value as Fact};
+use crate::engine::request::Request;
 use crate::exit::Exit;
 use crate::gate::event::{Event, EventName};
 use crate::gate::{Gate, Passage, Sink};

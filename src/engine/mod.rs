@@ -9,6 +9,7 @@
 )]
 
 pub mod action;
+pub mod attribute;
 pub mod bundle;
 pub mod codec;
 pub mod containment;

@@ -13,10 +13,11 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::action::Action;
+use super::attribute::Value;
 use super::bundle::{Bundle, Policy, Verdict};
 use super::codec::Decoder;
 use super::decision::Effect;
-use super::request::{Agent, Request, Resource, ResourceType, Value};
+use super::request::{Agent, Request, Resource, ResourceType};
 
 /// What the policies say of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use super::action::Action;
-use super::request::{
-    AGENT, Attribute, COMMAND, CONTEXT, NAMESPACE, PATH, ResourceType, TEXT, TOOL, URL,
-};
+use super::attribute::{AGENT, Attribute, COMMAND, CONTEXT, PATH, TEXT, TOOL, URL};
+use super::request::{NAMESPACE, ResourceType};
 
 /// The schema that `schemas/bridge.cedarschema` holds, in Cedar's own syntax.
 #[must_use]
