@@ -317,6 +317,7 @@ fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'
         cwd: None,
         tool: None,
         args: None,
+        entity: None,
         requests: Vec::new(),
         decision: Effect::Deny,
         reasons: &[],

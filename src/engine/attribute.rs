@@ -154,6 +154,8 @@ pub const CONTEXT: &[Attribute] = &[
         "Set<String>",
         "ids of permission.toml that match the arguments",
     ),
+    attribute("entity", "String", "whom the agent works for, or empty"),
+    attribute("phi", "Bool", "the texts may hold health information"),
 ];
 
 impl Agent {
@@ -235,6 +237,8 @@ impl Context {
             ("interactive", Value::String(&self.interactive)),
             ("can_replace_results", Value::Bool(self.can_replace_results)),
             ("patterns", Value::Set(&self.patterns)),
+            ("entity", Value::String(&self.entity)),
+            ("phi", Value::Bool(self.phi)),
         ]
     }
 }

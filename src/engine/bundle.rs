@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::action::ActionSet;
 use super::containment::Containment;
 use super::decision::{Effect, Obligation};
+use super::entity::Entities;
 use super::pattern::Pattern;
 use super::request::ResourceSet;
 
@@ -109,6 +110,8 @@ pub struct Settings {
     pub containment: Containment,
     /// Patterns over tool arguments.
     pub patterns: Vec<Pattern>,
+    /// Whose data agents work with.
+    pub entities: Entities,
     /// Which layer set a key, by its dotted name.
     pub origins: BTreeMap<String, String>,
 }

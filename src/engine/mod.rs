@@ -14,6 +14,7 @@ pub mod bundle;
 pub mod codec;
 pub mod containment;
 pub mod decision;
+pub mod entity;
 pub mod explain;
 pub mod pattern;
 pub mod permission;

@@ -157,6 +157,10 @@ pub struct Context {
     pub can_replace_results: bool,
     /// The ids of the patterns of `permission.toml` that match the tool's arguments.
     pub patterns: BTreeSet<String>,
+    /// The entity that the agent works for, or empty.
+    pub entity: String,
+    /// Whether its texts may hold health information.
+    pub phi: bool,
 }
 
 /// The type of a resource.

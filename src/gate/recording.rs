@@ -133,6 +133,10 @@ fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
             .questions
             .map(|questions| questions.cwd.as_str())
             .or(event.and_then(|event| event.cwd.as_deref())),
+        entity: told
+            .questions
+            .map(|questions| questions.entity.as_str())
+            .filter(|entity| !entity.is_empty()),
         tool: told
             .questions
             .map(|questions| questions.tool.as_str())

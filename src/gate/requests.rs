@@ -46,6 +46,8 @@ pub(super) struct Questions {
     pub cwd: String,
     /// The workspace root, resolved.
     pub root: Option<PathBuf>,
+    /// The entity that the agent works for, or empty.
+    pub entity: String,
 }
 
 /// The requests that an event is.
@@ -76,11 +78,14 @@ pub(super) fn questions(
         } else {
             0
         });
+    let places = here.places(&workspace);
+    let entities = &bundle.settings.entities;
+    let folder = workspace.root.as_deref().unwrap_or(&workspace.cwd);
+    let entity = entities.at(&display(folder), &places);
     let asker = Asker {
         bundle,
         home,
         state: &here.state,
-        places: here.places(&workspace),
         context: Context {
             event: event.name.snake().to_owned(),
             cwd: display(&workspace.cwd),
@@ -89,14 +94,18 @@ pub(super) fn questions(
             depth_limit: bundle.settings.limits.depth,
             interactive: event.host.interactive.to_owned(),
             can_replace_results: event.host.replaces_results,
+            entity: entity.map(|entity| entity.name.clone()).unwrap_or_default(),
+            phi: entities.phi(entity),
             ..Context::default()
         },
         agent: agent.clone(),
+        places,
         workspace,
         names: OnceCell::new(),
         mount: OnceCell::new(),
     };
     let cwd = asker.context.cwd.clone();
+    let entity = asker.context.entity.clone();
     let root = asker.workspace.root.clone();
     let tool = event
         .call()
@@ -118,6 +127,7 @@ pub(super) fn questions(
         tool,
         cwd,
         root,
+        entity,
     })
 }
 

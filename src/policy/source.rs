@@ -38,6 +38,10 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         include_str!("../../policies/containment.toml"),
     ),
     (
+        "entities.toml",
+        include_str!("../../policies/entities.toml"),
+    ),
+    (
         "permission.cedar",
         include_str!("../../policies/permission.cedar"),
     ),
@@ -48,11 +52,15 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 ];
 
 /// The TOML files that this version reads.
-pub const SETTINGS_FILES: [&str; 3] = ["bridge.toml", "containment.toml", "permission.toml"];
+pub const SETTINGS_FILES: [&str; 4] = [
+    "bridge.toml",
+    "containment.toml",
+    "entities.toml",
+    "permission.toml",
+];
 
 /// Names that belong to policies, but that this version does not read.
-const UNSUPPORTED: [&str; 6] = [
-    "entities.toml",
+const UNSUPPORTED: [&str; 5] = [
     "injection.toml",
     "intents.toml",
     "llm.toml",

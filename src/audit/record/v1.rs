@@ -66,6 +66,8 @@ pub struct Entry<'a> {
     pub parent: Option<&'a str>,
     /// How many agents stand above it.
     pub depth: u32,
+    /// The entity that the agent works for.
+    pub entity: Option<&'a str>,
     /// The working directory, resolved.
     pub cwd: Option<&'a str>,
     /// The canonical name of the tool.
@@ -188,7 +190,7 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
             agent: text(entry.agent),
             parent: text(entry.parent),
             depth: entry.depth,
-            entity: Value::Null,
+            entity: text(entry.entity),
             cwd: text(entry.cwd),
             tool: text(entry.tool),
             args_hmac: entry
@@ -389,6 +391,7 @@ mod tests {
             agent: Some(text),
             parent: Some(text),
             depth: 1,
+            entity: Some(text),
             cwd: Some(text),
             tool: Some(text),
             args: Some(&args),

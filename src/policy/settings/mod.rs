@@ -2,6 +2,7 @@
 
 pub mod bridge;
 pub mod containment;
+pub mod entities;
 mod merge;
 pub mod permission;
 pub mod programs;
@@ -29,6 +30,7 @@ pub(super) fn load(sources: &[Source], problems: &mut Vec<Problem>) -> Settings 
             let apply = match file.name.as_str() {
                 "bridge.toml" => bridge::apply,
                 "containment.toml" => containment::apply,
+                "entities.toml" => entities::apply,
                 "permission.toml" => permission::apply,
                 _ => continue,
             };
