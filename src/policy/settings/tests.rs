@@ -437,6 +437,11 @@ fn a_lower_layer_that_loosens_is_refused() {
             "format = 1\n[[pattern]]\nid = 'a'\npattern = 'x'",
             "duplicate-id ['a'] there is another pattern `a`",
         ),
+        (
+            "entities.toml",
+            "format = 1\n[[entity]]\nname = 'a'\nphi = false",
+            "loosens [entity] `entity` may be set by the base layer only",
+        ),
     ] {
         let checked = check(&base, &[(name, text)]);
         assert!(checked.bundle.is_none(), "{text}");
@@ -471,4 +476,39 @@ fn a_workspace_has_a_limited_number_of_patterns() {
         shown(&checked.problems),
         ["too-large [[[pattern]]] a workspace may have 64 patterns"]
     );
+}
+
+#[test]
+fn what_is_wrong_with_an_entity_is_underlined() {
+    for (text, expected) in [
+        ("[[entity]]", "missing-key [[[entity]]] `name` is missing"),
+        ("[[entity]]\nname = ''", "bad-value [''] `name` is empty"),
+        (
+            "[[entity]]\nname = 'A'\n[[entity]]\nname = 'b'\naliases = ['a']",
+            "duplicate-id ['a'] there is another entity `a`",
+        ),
+        (
+            "[[entity]]\nname = 'A'\nworkspaces = ['work']",
+            "bad-path ['work'] this names no path: a path starts with `/`, `~`, `**/` or a place such as `${workspace}`",
+        ),
+        (
+            "[[entity]]\nname = 'A'\nphi = 'no'",
+            "wrong-type ['no'] this is a text, not `true` or `false`",
+        ),
+        (
+            "[[entity]]\nname = 'A'\nphy = true",
+            "unknown-key [phy] unknown key `phy`",
+        ),
+    ] {
+        let problems = problems("entities.toml", &format!("format = 1\n{text}"));
+        assert_eq!(shown(&problems).join("|"), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_entity_has_health_information_unless_it_says_not() {
+    let text = "format = 1\n[[entity]]\nname = 'A'\n[[entity]]\nname = 'B'\nphi = false";
+    let entities = settings(&[("entities.toml", text)], &[]).entities;
+    let phi: Vec<bool> = entities.all.iter().map(|entity| entity.phi).collect();
+    assert_eq!(phi, [true, false]);
 }
