@@ -43,7 +43,9 @@ impl Place {
         let mut policies: Vec<PathBuf> = self.policies.iter().map(|dir| absolute(dir)).collect();
         policies.push(PathBuf::from(ORGANISATION_DIR));
         policies.extend(user);
+        let said = std::env::var_os("HOME").map(PathBuf::from);
         Installation {
+            said_home: said.filter(|said| said.is_absolute() && Some(said) != home.as_ref()),
             policies,
             state: self.state(),
             binary: std::env::current_exe().ok(),

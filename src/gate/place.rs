@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::engine::containment::Places;
 use crate::facts::paths::Workspace;
 
-/// Where this installation keeps its things. Nothing here comes from an environment variable.
+/// Where this installation keeps its things. Nothing here comes from an environment variable, but for
+/// [`Self::said_home`], which can only make a judgement stricter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installation {
     /// The home of the user, from the passwd entry.
     pub home: Option<PathBuf>,
+    /// The home by the environment, if that is another one: some programs mean it by `~`.
+    pub said_home: Option<PathBuf>,
     /// The numeric id of the user.
     pub uid: u32,
     /// Every directory that policies are read from.

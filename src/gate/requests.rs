@@ -82,7 +82,7 @@ pub(super) fn questions(
     let entities = &bundle.settings.entities;
     let folder = workspace.root.as_deref().unwrap_or(&workspace.cwd);
     let entity = entities.at(&display(folder), &places);
-    let asker = Asker {
+    let mut asker = Asker {
         bundle,
         home,
         state: &here.state,
@@ -112,7 +112,14 @@ pub(super) fn questions(
         .map(|call| Tool::identify(&call.name, &call.args).facts.qualified())
         .unwrap_or_default();
     let requests = match &event.body {
-        Body::Call(call) if event.name != EventName::PreMcpToolCall => asker.call(call)?,
+        Body::Call(call) if event.name != EventName::PreMcpToolCall => {
+            let mut requests = asker.call(call)?;
+            if here.said_home.is_some() && names_home(&call.args) {
+                asker.home = here.said_home.as_deref();
+                requests.extend(asker.call(call)?);
+            }
+            requests
+        }
         Body::Call(_) => asker.text(Action::Session, event.name.snake(), 0, &tool),
         Body::Result { text, .. } => asker.text(Action::Result, "result", text.len(), &tool),
         Body::Prompt { text } => asker.text(Action::Prompt, "prompt", text.len(), ""),
@@ -129,6 +136,15 @@ pub(super) fn questions(
         root,
         entity,
     })
+}
+
+/// Whether something in the arguments may stand for the user's home.
+fn names_home(args: &Value) -> bool {
+    let mut texts = Vec::new();
+    tools::texts(args, &mut texts);
+    let marks = ["~", "HOME", "USERPROFILE", "%7e", "%7E", "\\"];
+    let named = |text: &&str| marks.iter().any(|mark| text.contains(mark));
+    texts.iter().any(named)
 }
 
 /// The programs that are agents, as the tables name them.

@@ -190,3 +190,35 @@ fn a_plain_line_is_judged_in_every_shell() {
         assert_eq!(answer.decision(), expected, "{line}");
     }
 }
+
+#[test]
+fn a_home_is_what_any_program_takes_for_it() {
+    let stage = Stage::new();
+    let home = stage.path("home");
+    fs::create_dir_all(home.join("ws")).unwrap();
+    let judge = |tool: &str, args: serde_json::Value, home: &Path| {
+        let mut hook = stage.hook("pre-tool-use", &[]);
+        hook.env("HOME", home);
+        send(hook, stage.call(tool, &args).to_string().as_bytes()).decision()
+    };
+    let ws = stage.workspace();
+    for (tool, args) in [
+        ("view", json!({"path": "~/a.txt"})),
+        ("view", json!({"path": "$HOME/a.txt"})),
+        ("bash", json!({"command": "cat ~/a.txt"})),
+        ("bash", json!({"command": "cat $HOME/a.txt"})),
+    ] {
+        // The passwd entry's home is outside, whatever the environment says.
+        assert_eq!(judge(tool, args.clone(), &ws), "deny", "{args}");
+        assert_eq!(judge(tool, args.clone(), &home), "deny", "{args}");
+    }
+    // What may be read below the one home may not be read below the other.
+    for (tool, args) in [
+        ("view", json!({"path": "~/.cargo/registry/x"})),
+        ("bash", json!({"command": "ls ~/.cargo/registry"})),
+        ("bash", json!({"command": "ls \"$HOME\"/.cargo/registry"})),
+    ] {
+        assert_eq!(judge(tool, args.clone(), Path::new("")), "allow", "{args}");
+        assert_eq!(judge(tool, args.clone(), &home), "deny", "{args}");
+    }
+}
