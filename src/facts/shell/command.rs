@@ -186,11 +186,11 @@ impl Walker<'_> {
     }
 
     /// Whether a pattern among the words matches a file that is called like an option.
-    fn may_be_options(&self, args: &[Arg], state: &State) -> bool {
+    fn may_be_options(&mut self, args: &[Arg], state: &State) -> bool {
         let open = |arg: &&Arg| arg.glob && arg.text.starts_with(['*', '?', '[', '-']);
         args.iter().filter(open).any(|arg| {
             state.cwds.iter().any(|cwd| {
-                glob::expand(&arg.text, cwd)
+                glob::expand(&arg.text, cwd, &mut self.globs)
                     .is_none_or(|names| names.iter().any(|name| name.starts_with('-')))
             })
         })

@@ -181,7 +181,7 @@ impl Walker<'_> {
         }
         for cwd in &state.cwds {
             let words = if arg.glob {
-                match glob::expand(&arg.text, cwd) {
+                match glob::expand(&arg.text, cwd, &mut self.globs) {
                     Some(words) => words,
                     None => {
                         self.uncertain("a pattern in it matches too much");

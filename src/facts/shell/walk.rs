@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::glob;
 use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::{At, parse};
 use super::word::{self, Piece};
@@ -41,6 +42,8 @@ pub(super) struct Walker<'a> {
     depth: usize,
     levels: usize,
     steps: usize,
+    /// What its patterns may still cost.
+    pub(super) globs: glob::Budget,
     /// How long all its code together may still take to parse.
     patience: Duration,
 }
@@ -58,6 +61,7 @@ impl<'a> Walker<'a> {
             depth: 0,
             levels: 0,
             steps: 0,
+            globs: glob::Budget::of_a_line(),
             patience: PATIENCE,
         }
     }
