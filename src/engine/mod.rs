@@ -19,6 +19,7 @@ pub mod explain;
 pub mod pattern;
 pub mod permission;
 pub mod program;
+pub mod redaction;
 pub mod request;
 pub mod schema;
 
