@@ -31,6 +31,8 @@ mod model;
 mod paths;
 #[path = "properties/patterns.rs"]
 mod patterns;
+#[path = "properties/redaction.rs"]
+mod redaction;
 #[path = "properties/shell.rs"]
 mod shell;
 #[path = "properties/world.rs"]

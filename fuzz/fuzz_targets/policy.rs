@@ -8,10 +8,11 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     // The first line says which file it is.
     let (name, text) = text.split_once('\n').unwrap_or(("x.cedar", text));
-    let name = match name.len() % 4 {
+    let name = match name.len() % 5 {
         0 => "x.cedar",
         1 => "bridge.toml",
         2 => "containment.toml",
+        3 => "redaction/x.toml",
         _ => "permission.toml",
     };
     let source = Source::new(Layer::User, "/p", [(name.to_owned(), text.to_owned())]);

@@ -11,6 +11,7 @@ use super::containment::Containment;
 use super::decision::{Effect, Obligation};
 use super::entity::Entities;
 use super::pattern::Pattern;
+use super::redaction::Redaction;
 use super::request::ResourceSet;
 
 /// Validated policies and settings of all layers.
@@ -112,6 +113,8 @@ pub struct Settings {
     pub patterns: Vec<Pattern>,
     /// Whose data agents work with.
     pub entities: Entities,
+    /// Which texts are secrets.
+    pub redaction: Redaction,
     /// Which layer set a key, by its dotted name.
     pub origins: BTreeMap<String, String>,
 }
@@ -125,6 +128,8 @@ pub struct Limits {
     pub event_bytes: u32,
     /// How many milliseconds a hook may take before it answers deny.
     pub deadline_ms: u32,
+    /// How many bytes of a tool's result go to the model, where a policy says `truncate`.
+    pub result_bytes: u32,
 }
 
 impl Default for Limits {
@@ -133,6 +138,7 @@ impl Default for Limits {
             depth: 3,
             event_bytes: 8 << 20,
             deadline_ms: 1000,
+            result_bytes: 10_000,
         }
     }
 }

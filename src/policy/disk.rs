@@ -195,6 +195,26 @@ mod unix {
             Ok(names)
         }
 
+        /// The directory of that name in it.
+        pub(in crate::policy) fn directory(
+            &self,
+            name: &str,
+            trust: Trust,
+        ) -> Result<Self, Refusal> {
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let dir = Dir::openat(self.dir.as_fd(), name, flags, Mode::empty());
+            let dir = dir.map_err(|error| match error {
+                Errno::ELOOP | Errno::ENOTDIR => Refusal::Unsafe(
+                    "this is no directory, but a link or a file".to_owned(),
+                    "put the directory itself here".to_owned(),
+                ),
+                error => Refusal::Io(error.desc().to_owned()),
+            })?;
+            let stat = fstat(&dir).map_err(|error| Refusal::Io(error.desc().to_owned()))?;
+            judge(&stat, trust)?;
+            Ok(Self { dir })
+        }
+
         /// Whether that name in it is a directory.
         pub(in crate::policy) fn is_directory(&self, name: &str) -> bool {
             fstatat(self.dir.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW)
@@ -301,6 +321,24 @@ mod portable {
                 .map_err(|error| Refusal::Io(error.to_string()))?;
             names.sort_unstable();
             Ok(names)
+        }
+
+        /// The directory of that name in it.
+        pub(in crate::policy) fn directory(
+            &self,
+            name: &str,
+            _trust: Trust,
+        ) -> Result<Self, Refusal> {
+            let path = self.path.join(name);
+            let metadata =
+                fs::symlink_metadata(&path).map_err(|error| Refusal::Io(error.to_string()))?;
+            if !metadata.is_dir() {
+                return Err(Refusal::Unsafe(
+                    "this is no directory, but a link or a file".to_owned(),
+                    "put the directory itself here".to_owned(),
+                ));
+            }
+            Ok(Self { path })
         }
 
         /// Whether that name in it is a directory.

@@ -130,6 +130,9 @@ pub fn publish(
             let path = into.join(name);
             match after.get(name) {
                 Some(text) => {
+                    if let Some(below) = path.parent().filter(|below| *below != into) {
+                        disk::create_dir(below, 0o755)?;
+                    }
                     disk::replace(&path, text.as_bytes(), disk::mode(&path).unwrap_or(0o644))?;
                 }
                 None => fs::remove_file(path)?,
@@ -160,7 +163,11 @@ impl Draft {
             .prefix(".edit-")
             .tempdir_in(beside)?;
         for (name, text) in files {
-            fs::write(dir.path().join(name), text)?;
+            let path = dir.path().join(name);
+            if let Some(below) = path.parent() {
+                fs::create_dir_all(below)?;
+            }
+            fs::write(path, text)?;
         }
         Ok(Self { dir })
     }
@@ -183,10 +190,18 @@ impl Draft {
 
     fn paths(&self) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
-        for entry in fs::read_dir(self.dir.path())? {
-            let entry = entry?;
-            if !entry.file_name().to_string_lossy().starts_with('.') {
-                paths.push(entry.path());
+        let mut directories = vec![self.dir.path().to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with('.') {
+                    continue;
+                }
+                if entry.file_type()?.is_dir() {
+                    directories.push(entry.path());
+                } else {
+                    paths.push(entry.path());
+                }
             }
         }
         paths.sort();

@@ -3,6 +3,7 @@
 //! The highest layer that is present is the base. The layers below it may only tighten.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Code, Problem};
@@ -85,6 +86,21 @@ pub fn read(locations: &Locations) -> Result<Vec<Source>, Vec<Problem>> {
         return Err(problems);
     }
     Ok(sources)
+}
+
+/// Whether only the embedded policies count: no directory of any layer is there.
+pub(super) fn is_embedded(locations: &Locations) -> bool {
+    let absent = |path: &Option<PathBuf>| {
+        path.as_ref().is_none_or(|path| {
+            path.symlink_metadata()
+                .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        })
+    };
+    let base = match &locations.base {
+        Base::Configured(_) => false,
+        Base::Default(path) => absent(path),
+    };
+    base && absent(&locations.organisation) && absent(&locations.workspace)
 }
 
 /// The layers that could be read, and every problem, also those that refuse nothing.

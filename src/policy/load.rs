@@ -2,10 +2,12 @@
 
 use super::diagnostic::Problem;
 use super::layer::{self, Locations};
+use super::settings::Care;
 use super::source::{Source, digest};
 use super::{cedar, settings};
 use crate::engine::bundle::Bundle;
 use crate::engine::on_known_stack;
+use crate::engine::redaction::Redaction;
 
 /// What `policy check` shows: the bundle, if there is one, and every problem.
 #[derive(Debug)]
@@ -49,10 +51,24 @@ pub fn check(locations: &Locations) -> Checked {
 /// The bundle of those layers, the base first, and every problem.
 #[must_use]
 pub fn check_sources(sources: &[Source]) -> Checked {
+    build(sources, Care::Thorough)
+}
+
+/// The bundle of those layers for somebody who waits: nothing is tried that was tried when the
+/// policies were written. `shipped` are the redaction rules that this program carries.
+pub(super) fn load_quickly(
+    sources: &[Source],
+    shipped: &dyn Fn() -> Option<Redaction>,
+) -> Result<Bundle, Vec<Problem>> {
+    let checked = build(sources, Care::Quick(shipped));
+    checked.bundle.ok_or(checked.problems)
+}
+
+fn build(sources: &[Source], care: Care<'_>) -> Checked {
     // Cedar's parser and validator recurse: a debug build's main thread would be too small.
     on_known_stack(|| {
         let mut problems = Vec::new();
-        let settings = settings::load(sources, &mut problems);
+        let settings = settings::load(sources, care, &mut problems);
         let policies = cedar::load(sources, &mut problems);
         let broken = problems.iter().any(Problem::is_error);
         if !broken {

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::diagnostic::{Code, Problem, suggest};
 use super::disk::{self, Directory, Refusal, Trust};
 use super::layer::Layer;
+use super::settings::{redaction, rosters};
 
 /// The version of the policy language: file names, keys, annotations, and the schema behind them.
 /// It is what `format = …` in the TOML files says.
@@ -49,6 +50,18 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         "permission.toml",
         include_str!("../../policies/permission.toml"),
     ),
+    (
+        "redaction/legacy.toml",
+        include_str!("../../policies/redaction/legacy.toml"),
+    ),
+    (
+        "redaction/phi.toml",
+        include_str!("../../policies/redaction/phi.toml"),
+    ),
+    (
+        "redaction/secrets.toml",
+        include_str!("../../policies/redaction/secrets.toml"),
+    ),
 ];
 
 /// The TOML files that this version reads.
@@ -59,12 +72,14 @@ pub const SETTINGS_FILES: [&str; 4] = [
     "permission.toml",
 ];
 
+/// The directories whose files this version reads, and how those end.
+const DIRECTORIES: [(&str, &str); 2] = [(redaction::DIR, ".toml"), (rosters::DIR, ".txt")];
+
 /// Names that belong to policies, but that this version does not read.
-const UNSUPPORTED: [&str; 5] = [
+const UNSUPPORTED: [&str; 4] = [
     "injection.toml",
     "intents.toml",
     "llm.toml",
-    "redaction",
     "upstreams.toml",
 ];
 
@@ -233,7 +248,8 @@ impl Reader<'_> {
                     );
                     return self.problems.push(self.of(problem, ""));
                 }
-                Kind::Policy => self.read_file(directory, name),
+                Kind::Policy => self.read_file(directory, &name, name.clone()),
+                Kind::Directory(ending) => self.read_below(directory, &name, ending),
                 Kind::Ignored => {}
                 Kind::Odd(problem) => self.problems.push(self.of(problem, &name)),
                 Kind::Unknown => {
@@ -250,8 +266,46 @@ impl Reader<'_> {
         }
     }
 
-    fn read_file(&mut self, directory: &Directory, name: String) {
-        let bytes = match directory.read(&name, self.trust, FILE_LIMIT) {
+    /// Reads the files of a directory in the directory.
+    fn read_below(&mut self, directory: &Directory, inner: &str, ending: &str) {
+        let names = directory
+            .directory(inner, self.trust)
+            .and_then(|mut below| Ok((below.names()?, below)));
+        let (names, below) = match names {
+            Ok(found) => found,
+            Err(refusal) => {
+                let problem = self.refused(inner, refusal);
+                return self.problems.push(problem);
+            }
+        };
+        for file in names {
+            let name = format!("{inner}/{file}");
+            if file.starts_with('.') || ["README.md", "NOTICE"].contains(&file.as_str()) {
+                continue;
+            }
+            if !file.ends_with(ending) {
+                let problem = Problem::error(
+                    Code::UnknownFile,
+                    format!("no policy file has the name `{}`", disk::printable(&name)),
+                )
+                .help(format!("the files in `{inner}` end in `{ending}`"));
+                self.problems.push(self.of(problem, &name));
+                continue;
+            }
+            if self.files.len() >= FILE_COUNT_LIMIT {
+                let problem = Problem::error(
+                    Code::TooLarge,
+                    format!("more than {FILE_COUNT_LIMIT} policy files in one directory"),
+                );
+                return self.problems.push(self.of(problem, ""));
+            }
+            self.read_file(&below, &file, name);
+        }
+    }
+
+    /// Reads a file of a directory; `name` is what it is called in the layer.
+    fn read_file(&mut self, directory: &Directory, file: &str, name: String) {
+        let bytes = match directory.read(file, self.trust, FILE_LIMIT) {
             Ok(bytes) => bytes,
             Err(refusal) => {
                 let problem = self.refused(&name, refusal);
@@ -306,6 +360,7 @@ impl Reader<'_> {
 /// What a name in a policy directory stands for.
 enum Kind {
     Policy,
+    Directory(&'static str),
     Ignored,
     Unknown,
     Odd(Problem),
@@ -314,6 +369,9 @@ enum Kind {
 fn classify(name: &str) -> Kind {
     if SETTINGS_FILES.contains(&name) || (name.ends_with(".cedar") && !name.starts_with('.')) {
         return Kind::Policy;
+    }
+    if let Some((_, ending)) = DIRECTORIES.into_iter().find(|(known, _)| *known == name) {
+        return Kind::Directory(ending);
     }
     if name.starts_with('.') || ["tests", "README.md", "NOTICE"].contains(&name) {
         return Kind::Ignored;

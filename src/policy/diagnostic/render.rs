@@ -177,7 +177,8 @@ fn sarif_result(problem: &Problem, rule: usize) -> Value {
 }
 
 /// The path as a URI: `file:` for an absolute one, else relative to where the report is read.
-fn uri(path: &str) -> String {
+#[must_use]
+pub fn uri(path: &str) -> String {
     let mut uri = String::new();
     if path.starts_with('/') {
         uri.push_str("file://");

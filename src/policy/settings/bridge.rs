@@ -17,6 +17,7 @@ pub const KEYS: &[Key] = &[
     key("session", Merge::PerFile),
     key("audit", Merge::PerFile),
     key("error", Merge::BaseOnly),
+    key("redaction", Merge::PerFile),
 ];
 
 /// The keys of `[limits]`.
@@ -24,6 +25,7 @@ pub const LIMITS: &[Key] = &[
     key("depth", Merge::Min),
     key("event_bytes", Merge::Min),
     key("deadline_ms", Merge::Min),
+    key("result_bytes", Merge::Min),
 ];
 
 /// The keys of `[session]`.
@@ -112,6 +114,9 @@ fn apply_limits(settings: &mut Settings, table: Table<'_>, reader: &mut Reader<'
     limit("event_bytes", 1024..=8 << 20, |s| &mut s.limits.event_bytes);
     // Hosts let a call run when a hook is late: no deadline may come near to theirs.
     limit("deadline_ms", 10..=20_000, |s| &mut s.limits.deadline_ms);
+    limit("result_bytes", 100..=u32::MAX, |s| {
+        &mut s.limits.result_bytes
+    });
 }
 
 fn apply_session(settings: &mut Settings, table: Table<'_>, reader: &mut Reader<'_>) {

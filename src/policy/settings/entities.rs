@@ -1,14 +1,21 @@
 //! `entities.toml`: whose data agents work with.
 
+use std::sync::Arc;
+
+use toml::Spanned;
+
 use super::containment::paths;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
 use crate::engine::entity::Entity;
 use crate::policy::diagnostic::{Code, Problem, quote};
+use crate::policy::source::SourceFile;
 
 /// The keys of the file.
 pub const KEYS: &[Key] = &[
     key("format", Merge::PerFile),
+    key("rosters", Merge::BaseOnly),
+    key("common_names", Merge::BaseOnly),
     key("entity", Merge::BaseOnly),
 ];
 
@@ -19,13 +26,35 @@ pub const ENTITY: &[Key] = &[
     key("workspaces", Merge::PerFile),
     key("phi", Merge::PerFile),
     key("clearances", Merge::PerFile),
+    key("rosters", Merge::PerFile),
 ];
 
-/// Adds the file's entities.
-pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reader<'_>) {
+/// The rosters that the file names, and the surnames that are words.
+#[derive(Default)]
+pub(super) struct Named {
+    /// Names of files in the directory of rosters, and where they are named.
+    pub(super) rosters: Vec<(Arc<SourceFile>, Spanned<String>)>,
+    /// Surnames that are ordinary words too.
+    pub(super) common: Vec<String>,
+}
+
+/// Adds the file's entities, and what it says of names.
+pub(super) fn apply(
+    settings: &mut Settings,
+    named: &mut Named,
+    root: Table<'_>,
+    reader: &mut Reader<'_>,
+) {
     root.check(KEYS, reader);
+    let mut note = |rosters: Vec<Spanned<String>>, file: &Arc<SourceFile>| {
+        let rosters = rosters.into_iter().map(|name| (Arc::clone(file), name));
+        named.rosters.extend(rosters);
+    };
+    note(root.texts("rosters", reader), reader.file);
+    named.common = plain(root.texts("common_names", reader));
     for table in root.tables("entity", reader) {
         table.check(ENTITY, reader);
+        note(table.texts("rosters", reader), reader.file);
         let Some(name) = table.required_text("name", reader) else {
             continue;
         };
@@ -41,9 +70,6 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
             reader.push(word.span(), problem);
         }
         let workspaces = paths(table.texts("workspaces", reader), reader);
-        let plain = |texts: Vec<toml::Spanned<String>>| {
-            texts.into_iter().map(toml::Spanned::into_inner).collect()
-        };
         settings.entities.all.push(Entity {
             name: name.into_inner(),
             aliases: plain(aliases),
@@ -53,4 +79,8 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
             clearances: plain(table.texts("clearances", reader)),
         });
     }
+}
+
+fn plain(texts: Vec<Spanned<String>>) -> Vec<String> {
+    texts.into_iter().map(Spanned::into_inner).collect()
 }

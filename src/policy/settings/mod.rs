@@ -6,6 +6,8 @@ pub mod entities;
 mod merge;
 pub mod permission;
 pub mod programs;
+pub mod redaction;
+pub mod rosters;
 mod table;
 
 use std::sync::Arc;
@@ -17,34 +19,86 @@ pub use table::{Key, Merge};
 use super::diagnostic::{Code, Problem};
 use super::source::{FORMAT, Source, SourceFile};
 use crate::engine::bundle::Settings;
+use crate::engine::redaction::Redaction;
 use table::{Reader, Table};
 
+/// How much is tried of what the files say.
+#[derive(Clone, Copy)]
+pub(super) enum Care<'a> {
+    /// Expressions have to compile, and redaction rules to do what their examples say: wherever
+    /// policies are checked or compiled, but in no hook.
+    Thorough,
+    /// Somebody waits: packs as this program carries them are taken as it compiled them.
+    Quick(&'a dyn Fn() -> Option<Redaction>),
+}
+
 /// What the TOML files of all layers say, the base first, and what is wrong with them.
-pub(super) fn load(sources: &[Source], problems: &mut Vec<Problem>) -> Settings {
+pub(super) fn load(sources: &[Source], care: Care<'_>, problems: &mut Vec<Problem>) -> Settings {
+    let thorough = matches!(care, Care::Thorough);
+    let mut packs = redaction::Packs::default();
+    let mut named = entities::Named::default();
     let mut settings = Settings {
         containment: containment::empty(),
         ..Settings::default()
     };
     for (index, source) in sources.iter().enumerate() {
         for file in &source.files {
-            let apply = match file.name.as_str() {
-                "bridge.toml" => bridge::apply,
-                "containment.toml" => containment::apply,
-                "entities.toml" => entities::apply,
-                "permission.toml" => permission::apply,
-                _ => continue,
-            };
             let mut reader = Reader {
                 file,
                 base: index == 0,
+                thorough,
                 problems,
+            };
+            if file.name == "entities.toml" {
+                read(file, &mut reader, |root, reader| {
+                    entities::apply(&mut settings, &mut named, root, reader);
+                });
+                continue;
+            }
+            let apply = match file.name.as_str() {
+                "bridge.toml" => bridge::apply,
+                "containment.toml" => containment::apply,
+                "permission.toml" => permission::apply,
+                _ => continue,
             };
             read(file, &mut reader, |root, reader| {
                 apply(&mut settings, root, reader);
+                if file.name == "bridge.toml" {
+                    packs.switch(root, reader);
+                }
             });
         }
     }
+    packs.add_names(rosters::names(sources, &named, problems));
+    let shipped = match care {
+        Care::Quick(shipped) if packs.is_empty() && redaction::is_shipped(sources) => shipped(),
+        _ => None,
+    };
+    settings.redaction = shipped.unwrap_or_else(|| {
+        read_packs(sources, thorough, &mut packs, problems);
+        packs.finish(thorough, problems)
+    });
     settings
+}
+
+fn read_packs(
+    sources: &[Source],
+    thorough: bool,
+    packs: &mut redaction::Packs,
+    problems: &mut Vec<Problem>,
+) {
+    for (index, source) in sources.iter().enumerate() {
+        let files = source.files.iter();
+        for file in files.filter(|file| redaction::is_pack(&file.name)) {
+            let mut reader = Reader {
+                file,
+                base: index == 0,
+                thorough,
+                problems,
+            };
+            read(file, &mut reader, |root, reader| packs.apply(root, reader));
+        }
+    }
 }
 
 fn read(

@@ -46,6 +46,8 @@ pub(super) struct Reader<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     /// Whether its layer is the base.
     pub(super) base: bool,
+    /// Whether there is time to try what could only be wrong if nobody had tried it before.
+    pub(super) thorough: bool,
     /// What is wrong so far, with any file.
     pub(super) problems: &'a mut Vec<Problem>,
 }
@@ -175,6 +177,43 @@ impl<'t> Table<'t> {
                 let problem = Problem::error(
                     Code::BadValue,
                     format!("`{name}` has to be between {from} and {to}"),
+                );
+                reader.push(value.span(), problem);
+                None
+            }
+        }
+    }
+
+    /// Two whole numbers within the range.
+    pub(super) fn pair(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u32>,
+        reader: &mut Reader<'_>,
+    ) -> Option<(u32, u32)> {
+        let Some(value) = self.value(name) else {
+            self.missing(name, reader);
+            return None;
+        };
+        let numbers: Vec<Option<u32>> = value
+            .get_ref()
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|entry| {
+                let integer = entry.get_ref().as_integer()?;
+                u32::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()
+            })
+            .collect();
+        match numbers.as_slice() {
+            [Some(first), Some(second)] if range.contains(first) && range.contains(second) => {
+                Some((*first, *second))
+            }
+            _ => {
+                let (from, to) = (range.start(), range.end());
+                let problem = Problem::error(
+                    Code::BadValue,
+                    format!("`{name}` is two whole numbers between {from} and {to}"),
                 );
                 reader.push(value.span(), problem);
                 None

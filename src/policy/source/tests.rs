@@ -76,19 +76,36 @@ fn what_would_be_silently_ignored_is_a_problem() {
         let (_, problems) = read(Layer::User, |dir| put(dir, name, ""));
         assert_eq!(problems, [expected]);
     }
-    for (name, expected) in [
-        (
-            "redaction",
-            "unsupported-file redaction: `redaction` is not supported by this version",
-        ),
-        (
-            "team",
-            "unknown-file team: policies are not read from the directory `team`",
-        ),
-    ] {
-        let (_, problems) = read(Layer::User, |dir| fs::create_dir(dir.join(name)).unwrap());
-        assert_eq!(problems, [expected]);
-    }
+    let (_, problems) = read(Layer::User, |dir| fs::create_dir(dir.join("team")).unwrap());
+    assert_eq!(
+        problems,
+        ["unknown-file team: policies are not read from the directory `team`"]
+    );
+}
+
+#[test]
+fn packs_are_read_from_their_own_directory() {
+    let (names, problems) = read(Layer::User, |dir| {
+        fs::create_dir(dir.join("redaction")).unwrap();
+        for name in ["b.toml", "a.toml", "NOTICE", ".c.toml.swp", "d.json"] {
+            put(dir, &format!("redaction/{name}"), "");
+        }
+    });
+    assert_eq!(names, ["a.cedar", "redaction/a.toml", "redaction/b.toml"]);
+    assert_eq!(
+        problems,
+        ["unknown-file d.json: no policy file has the name `redaction/d.json`"]
+    );
+    let (names, problems) = read(Layer::User, |dir| {
+        fs::create_dir(dir.join("redaction")).unwrap();
+        fs::set_permissions(dir.join("redaction"), Permissions::from_mode(0o777)).unwrap();
+    });
+    assert_eq!((names.len(), problems.len()), (1, 1));
+    let (names, problems) = read(Layer::User, |dir| {
+        fs::create_dir(dir.join("packs")).unwrap();
+        symlink(dir.join("packs"), dir.join("redaction")).unwrap();
+    });
+    assert_eq!((names.len(), problems.len()), (1, 2));
 }
 
 #[test]
