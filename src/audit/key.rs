@@ -13,6 +13,9 @@ use super::AuditError;
 /// What the HMAC is for, so that no other use of the key gives the same values.
 const DOMAIN: &[u8] = b"copilot-bridge/record/v1\0";
 
+/// What another key is derived for.
+const PLACEHOLDERS: &[u8] = b"copilot-bridge/placeholders/v1\0";
+
 /// The installation's key for HMAC-SHA256.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
@@ -43,6 +46,17 @@ impl Key {
         }
         create(state, &path)?;
         load(&path)?.ok_or_else(|| AuditError(format!("the key `{}` is gone", path.display())))
+    }
+
+    /// The key that placeholders depend on: nothing else is made with it.
+    #[must_use]
+    pub fn for_placeholders(&self) -> [u8; 32] {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
+            // HMAC takes keys of any length.
+            return [0; 32];
+        };
+        mac.update(PLACEHOLDERS);
+        mac.finalize().into_bytes().into()
     }
 
     /// HMAC-SHA256 of a value, in hexadecimal.

@@ -76,6 +76,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             from("limits.deadline_ms"),
         ),
         (
+            "limits.result_bytes",
+            json!(limits.result_bytes),
+            from("limits.result_bytes"),
+        ),
+        (
             "session.project_context",
             json!(effective.project_context.value),
             effective.project_context.origin.to_string(),

@@ -101,7 +101,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     nix::unistd::User::from_uid(nix::unistd::geteuid())
         .ok()
         .flatten()
@@ -109,7 +109,7 @@ fn home() -> Option<PathBuf> {
 }
 
 #[cfg(not(unix))]
-fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir()
 }
 

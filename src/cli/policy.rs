@@ -256,6 +256,5 @@ pub(crate) fn show_problems(problems: &[Problem], out: &mut dyn Write) -> std::i
         return Ok(());
     }
     // The stream below takes the colours out where nobody can see them.
-    out.write_all(render::text(problems, true).as_bytes())?;
-    writeln!(out, "{}", render::summary(problems))
+    out.write_all(render::text(problems, true).as_bytes())
 }

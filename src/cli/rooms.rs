@@ -1,5 +1,6 @@
 //! What setup needs of the rooms below it, connected.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -7,10 +8,12 @@ use serde_json::{Value, json};
 
 use crate::audit::key::{self, Key};
 use crate::config::{AuditDirectory, audit_directory};
-use crate::engine::bundle::{Limits, OnFailure};
+use crate::engine::bundle::{Bundle, Limits, OnFailure};
+use crate::engine::redaction::About;
 use crate::policy::compile::Readers;
+use crate::policy::settings::redaction::NAMES;
 use crate::policy::{self, Base, Locations, Problem};
-use crate::setup::{Inspection, KeyState, Rooms};
+use crate::setup::{Coverage, Inspection, KeyState, Rooms};
 
 /// The rooms of this program.
 #[derive(Debug, Default)]
@@ -47,11 +50,13 @@ impl Rooms for Connected {
                 problems: Vec::new(),
                 deadline_ms: u64::from(bundle.settings.limits.deadline_ms),
                 passes_unrecorded: bundle.settings.audit.on_failure == OnFailure::Allow,
+                coverage: coverage(&bundle),
             },
             Err(problems) => Inspection {
                 problems: lines(&problems),
                 deadline_ms: u64::from(Limits::default().deadline_ms),
                 passes_unrecorded: false,
+                coverage: Coverage::default(),
             },
         }
     }
@@ -81,6 +86,31 @@ impl Rooms for Connected {
     fn is_denial(&self, dialect: &str, exit: Option<i32>, stdout: &[u8]) -> bool {
         serde_json::from_slice::<Value>(stdout)
             .is_ok_and(|answer| crate::hook::dialect::is_denial(dialect, exit, &answer))
+    }
+}
+
+fn coverage(bundle: &Bundle) -> Coverage {
+    let redaction = &bundle.settings.redaction;
+    let count = |rules: &[About]| {
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        for rule in rules {
+            *kinds.entry(rule.kind.clone()).or_default() += 1;
+        }
+        kinds
+    };
+    // What cannot be opened looks for nothing, and every text is withheld.
+    let (Ok(secrets), Ok(phi)) = (redaction.secrets.open(), redaction.phi.open()) else {
+        return Coverage::default();
+    };
+    let kinds = secrets.about().map(count).unwrap_or_default();
+    let mut fields = phi.about().map(count).unwrap_or_default();
+    let rosters = fields.remove(NAMES).is_some();
+    Coverage {
+        secret_rules: kinds.values().sum(),
+        secret_kinds: kinds.len(),
+        entities: !bundle.settings.entities.all.is_empty(),
+        fields: fields.into_iter().collect(),
+        rosters,
     }
 }
 

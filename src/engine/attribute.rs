@@ -154,6 +154,26 @@ pub const CONTEXT: &[Attribute] = &[
         "Set<String>",
         "ids of permission.toml that match the arguments",
     ),
+    attribute(
+        "can_replace_prompts",
+        "Bool",
+        "the host lets us replace prompts",
+    ),
+    attribute(
+        "secrets",
+        "Set<String>",
+        "ids of the rules that found secrets in the text or the arguments",
+    ),
+    attribute(
+        "health",
+        "Set<String>",
+        "ids of the rules that found health information there",
+    ),
+    attribute(
+        "placeholder",
+        "Bool",
+        "the arguments hold what was put in the place of a secret",
+    ),
     attribute("entity", "String", "whom the agent works for, or empty"),
     attribute("phi", "Bool", "the texts may hold health information"),
 ];
@@ -237,6 +257,10 @@ impl Context {
             ("interactive", Value::String(&self.interactive)),
             ("can_replace_results", Value::Bool(self.can_replace_results)),
             ("patterns", Value::Set(&self.patterns)),
+            ("can_replace_prompts", Value::Bool(self.can_replace_prompts)),
+            ("secrets", Value::Set(&self.secrets)),
+            ("health", Value::Set(&self.health)),
+            ("placeholder", Value::Bool(self.placeholder)),
             ("entity", Value::String(&self.entity)),
             ("phi", Value::Bool(self.phi)),
         ]

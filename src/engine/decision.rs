@@ -257,17 +257,34 @@ pub enum Obligation {
     /// The record is on the disk itself (`fdatasync`) before the answer leaves.
     #[serde(rename = "record:sync")]
     RecordSync,
+    /// Secrets leave the text before it goes on (R-000-33, R-000-34).
+    #[serde(rename = "redact:secrets")]
+    RedactSecrets,
+    /// Health information leaves the text before it goes on (R-003-38).
+    #[serde(rename = "redact:phi")]
+    RedactPhi,
+    /// The text is cut at `limits.result_bytes` (R-000-58).
+    #[serde(rename = "truncate")]
+    Truncate,
 }
 
 impl Obligation {
     /// Every obligation that this version can meet.
-    pub const ALL: [Self; 1] = [Self::RecordSync];
+    pub const ALL: [Self; 4] = [
+        Self::RecordSync,
+        Self::RedactSecrets,
+        Self::RedactPhi,
+        Self::Truncate,
+    ];
 
     /// The name, as policies write it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::RecordSync => "record:sync",
+            Self::RedactSecrets => "redact:secrets",
+            Self::RedactPhi => "redact:phi",
+            Self::Truncate => "truncate",
         }
     }
 
@@ -282,6 +299,7 @@ impl Obligation {
     pub const fn phase(self) -> Phase {
         match self {
             Self::RecordSync => Phase::Request,
+            Self::RedactSecrets | Self::RedactPhi | Self::Truncate => Phase::Result,
         }
     }
 }

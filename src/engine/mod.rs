@@ -26,6 +26,7 @@ pub mod schema;
 use std::collections::HashSet;
 use std::fmt;
 
+use action::Action;
 use bundle::{Bundle, Mode, Policy};
 use decision::{Decision, Effect, FaultClass, Obligation, Reason};
 use permission::{Decoded, EvaluationError, Judge, Judged};
@@ -225,9 +226,14 @@ impl Tally {
     }
 }
 
-/// Whether the request would change what protects this program. Monitor mode never covers it.
+/// Whether the request would change what protects this program, or is about a text that may have to
+/// be redacted. Monitor mode covers neither.
 fn guarded(request: &Request) -> bool {
-    request.action != action::Action::Read && request.resource.has_label(containment::GUARD)
+    match request.action {
+        Action::Prompt | Action::Result => true,
+        Action::Read => false,
+        _ => request.resource.has_label(containment::GUARD),
+    }
 }
 
 fn reason(policy: &Policy, request: &Request) -> Reason {

@@ -157,6 +157,14 @@ pub struct Context {
     pub can_replace_results: bool,
     /// The ids of the patterns of `permission.toml` that match the tool's arguments.
     pub patterns: BTreeSet<String>,
+    /// Whether the host lets us replace a prompt.
+    pub can_replace_prompts: bool,
+    /// The ids of the rules that found secrets in the text or the arguments.
+    pub secrets: BTreeSet<String>,
+    /// The ids of the rules that found health information there.
+    pub health: BTreeSet<String>,
+    /// Whether the arguments hold what we put in the place of a secret.
+    pub placeholder: bool,
     /// The entity that the agent works for, or empty.
     pub entity: String,
     /// Whether its texts may hold health information.

@@ -173,6 +173,22 @@ pub struct Capabilities {
     pub interactive: &'static str,
     /// Whether it lets us replace a tool's result.
     pub replaces_results: bool,
+    /// Whether it lets us replace a prompt.
+    pub replaces_prompts: bool,
+}
+
+impl Capabilities {
+    /// Whether the host lets us replace the text that such an event brings.
+    #[must_use]
+    pub const fn replaces(self, event: EventName) -> bool {
+        match event {
+            EventName::PostToolUse => self.replaces_results,
+            EventName::UserPromptSubmitted | EventName::UserPromptTransformed => {
+                self.replaces_prompts
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What an event is about.

@@ -3,6 +3,7 @@
 //! event → facts → requests → engine → obligations → record → outcome. There is no other way to
 //! an outcome that lets something through.
 
+mod cleaning;
 pub mod event;
 pub mod outcome;
 pub mod place;
@@ -13,17 +14,20 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::audit::key::Key;
 use crate::config;
 use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
 use crate::engine::pattern::Haystack;
+use crate::engine::redaction;
 use crate::engine::request::{Request, Resource};
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
 use crate::facts::pins::Pins;
 use crate::facts::scripts::Scripts;
+use cleaning::Rulebook;
 use event::{Body, Event, EventName, UNKNOWN_SESSION};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
 use place::Installation;
@@ -33,6 +37,7 @@ use requests::{Fault, Questions};
 #[derive(Debug)]
 pub struct Gate {
     engine: Result<Engine, Refused>,
+    rules: Rulebook,
     here: Installation,
     environment: fn(&'static str) -> Option<String>,
     sink: Sink,
@@ -96,6 +101,7 @@ impl Gate {
     pub fn new(policy: Result<Bundle, Refused>, here: Installation, sink: Sink) -> Self {
         Self {
             engine: policy.map(Engine::new),
+            rules: Rulebook::default(),
             here,
             environment: variable,
             sink,
@@ -127,9 +133,12 @@ impl Gate {
             mut trace,
         } = self.judge(event);
         let mut sync = false;
-        for obligation in obligations(&decision) {
+        let obligations = obligations(&decision);
+        for obligation in &obligations {
             match obligation {
                 Obligation::RecordSync => sync = true,
+                // Below, where there is a text.
+                Obligation::RedactSecrets | Obligation::RedactPhi | Obligation::Truncate => {}
             }
         }
         if event.name == EventName::PermissionRequest {
@@ -152,6 +161,26 @@ impl Gate {
             // A lineage that cannot be kept would let a chain grow: the record then fails as well.
             let _ = Lineage::new(&self.here.state).record(id, parent.as_deref());
         }
+        let (mut advice, mut instead) = (advice, None);
+        let decision = match self.clean(event, questions.as_ref(), &obligations) {
+            _ if !matches!(decision, Decision::Allow(_)) => decision,
+            Ok(None) => decision,
+            Ok(Some(text)) if event.host.replaces(event.name) => {
+                advice.replacement = Some(text);
+                decision
+            }
+            // Nothing can be done any more: the record says what the host was told.
+            Ok(Some(_)) if !event.name.can_block() => decision,
+            Ok(Some(text)) => {
+                instead = Some(text);
+                Decision::fault(
+                    FaultClass::ObligationError,
+                    "the text holds what has to be taken out, and this host does not let us",
+                    "a person looks at it, outside the agent",
+                )
+            }
+            Err(fault) => Decision::fault(FaultClass::ObligationError, fault.to_string(), ""),
+        };
         let kept = self
             .keep_root(event, questions.as_ref())
             .and_then(|()| self.keep_written(event, &decision, questions.as_ref()));
@@ -188,15 +217,42 @@ impl Gate {
             outcome: match decision {
                 Decision::Allow(permit) => Outcome::Pass(Cleared::new(permit, advice)),
                 Decision::Ask(pending) => Outcome::Ask(pending),
-                Decision::Deny(denial) => Outcome::Deny(denial.into()),
+                Decision::Deny(denial) => Outcome::Deny(Refusal::from(denial).with_text(instead)),
             },
             judgement: trace,
         }
     }
 
+    /// The text that goes on in the place of the event's, as its permits demand.
+    fn clean(
+        &self,
+        event: &Event,
+        questions: Option<&Questions<'_>>,
+        obligations: &[Obligation],
+    ) -> Result<Option<String>, redaction::Fault> {
+        let limit = self.limits().result_bytes;
+        questions.map_or(Ok(None), |questions| {
+            let found = &questions.found;
+            questions.cleaner.replace(event, found, obligations, limit)
+        })
+    }
+
+    /// The key that placeholders depend on.
+    fn key(&self) -> Result<[u8; 32], Decision> {
+        match self.sink {
+            Sink::Null => Ok([0; 32]),
+            Sink::State => Key::of(&self.here.state)
+                .map(|key| key.for_placeholders())
+                .map_err(|error| {
+                    let help = "a person runs `copilot-bridge doctor`";
+                    Decision::fault(FaultClass::AuditUnavailable, error.0, help)
+                }),
+        }
+    }
+
     /// Remembers the workspace that a session starts in: it stays the session's, wherever the agent
     /// goes.
-    fn keep_root(&self, event: &Event, questions: Option<&Questions>) -> io::Result<()> {
+    fn keep_root(&self, event: &Event, questions: Option<&Questions<'_>>) -> io::Result<()> {
         let (Body::Start { .. }, Sink::State) = (&event.body, self.sink) else {
             return Ok(());
         };
@@ -215,7 +271,7 @@ impl Gate {
         &self,
         event: &Event,
         decision: &Decision,
-        questions: Option<&Questions>,
+        questions: Option<&Questions<'_>>,
     ) -> io::Result<()> {
         let (Some(questions), EventName::PreToolUse, Sink::State) =
             (questions, event.name, &self.sink)
@@ -282,7 +338,7 @@ impl Gate {
         recording::note_late(state, event, elapsed);
     }
 
-    fn judge(&self, event: &Event) -> Judged {
+    fn judge(&self, event: &Event) -> Judged<'_> {
         let engine = match &self.engine {
             Ok(engine) => engine,
             Err(refused) => {
@@ -293,10 +349,17 @@ impl Gate {
                 ));
             }
         };
-        let questions = match requests::questions(event, engine.bundle(), &self.here) {
-            Ok(questions) => questions,
-            Err(Fault { class, text }) => return Judged::fault(Decision::fault(class, text, "")),
+        let key = match self.key() {
+            Ok(key) => key,
+            Err(fault) => return Judged::fault(fault),
         };
+        let questions =
+            match requests::questions(event, engine.bundle(), &self.rules, &self.here, key) {
+                Ok(questions) => questions,
+                Err(Fault { class, text }) => {
+                    return Judged::fault(Decision::fault(class, text, ""));
+                }
+            };
         let Judgement {
             decision,
             would_decide,
@@ -370,7 +433,6 @@ impl Gate {
             return Ok(());
         }
         let settings = self.bundle().map(|bundle| &bundle.settings.audit);
-        let digest = self.bundle().map(|bundle| bundle.digest.as_str());
         let workspace = told
             .questions
             .and_then(|questions| questions.root.as_deref());
@@ -378,7 +440,7 @@ impl Gate {
             (self.environment)(config::AUDIT_LOG_DIR).as_deref(),
             workspace,
         );
-        let written = recording::append(&self.here.state, other, settings, digest, told, sync);
+        let written = recording::append(&self.here.state, other, self.bundle(), told, sync);
         match written {
             Ok(()) => Ok(()),
             Err(_) if settings.is_some_and(|audit| audit.on_failure == OnFailure::Allow) => Ok(()),
@@ -402,13 +464,13 @@ impl Gate {
 }
 
 /// A judgement on its way to the record.
-struct Judged {
+struct Judged<'a> {
     decision: Decision,
-    questions: Option<Questions>,
+    questions: Option<Questions<'a>>,
     trace: Option<Trace>,
 }
 
-impl Judged {
+impl Judged<'_> {
     const fn fault(decision: Decision) -> Self {
         Self {
             decision,

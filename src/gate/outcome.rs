@@ -47,6 +47,7 @@ impl Cleared {
 pub struct Refusal {
     reasons: Vec<Reason>,
     fault: Option<FaultClass>,
+    instead: Option<String>,
 }
 
 impl Refusal {
@@ -55,7 +56,22 @@ impl Refusal {
         Self {
             reasons: vec![Reason::fault(class, text, help)],
             fault: Some(class),
+            instead: None,
         }
+    }
+
+    /// With a text that a host may show in the place of the one that is refused, if it can.
+    pub(super) fn with_text(self, text: Option<String>) -> Self {
+        Self {
+            instead: text,
+            ..self
+        }
+    }
+
+    /// The text that may be shown in the place of the one that is refused.
+    #[must_use]
+    pub fn instead(&self) -> Option<&str> {
+        self.instead.as_deref()
     }
 
     /// The policies that deny, or the fault.
@@ -76,6 +92,7 @@ impl From<Denial> for Refusal {
         Self {
             reasons: denial.reasons().to_vec(),
             fault: denial.fault(),
+            instead: None,
         }
     }
 }
@@ -85,6 +102,8 @@ impl From<Denial> for Refusal {
 pub struct Advice {
     /// A text for the model.
     pub context: Option<String>,
+    /// The text that takes the place of the result or the prompt: no host may leave this one.
+    pub replacement: Option<String>,
     /// What to do about an error.
     pub error: Option<ErrorAdvice>,
     /// One line about a session that ends.

@@ -1,10 +1,12 @@
 //! From a judgement to its line in the record.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::cleaning::ARGUMENTS;
 use super::event::{Body, Event, EventName};
 use super::outcome::Advice;
 use super::requests::Questions;
@@ -14,16 +16,17 @@ use crate::audit::key::Key;
 use crate::audit::record::v1::{Entry, Kind};
 use crate::audit::writer::{self, Log};
 use crate::config::AuditDirectory;
-use crate::engine::bundle::AuditSettings;
+use crate::engine::bundle::Bundle;
 use crate::engine::decision::{Decision, Effect};
-use crate::engine::request::Resource;
+use crate::engine::redaction::Hit;
+use crate::engine::request::{Request, Resource};
 
 /// Everything that is known when the line is written.
 pub(super) struct Told<'a> {
     pub(super) event: Option<&'a Event>,
     pub(super) unread: Option<&'a Unread>,
     pub(super) decision: &'a Decision,
-    pub(super) questions: Option<&'a Questions>,
+    pub(super) questions: Option<&'a Questions<'a>>,
     pub(super) trace: Option<&'a Trace>,
     pub(super) advice: &'a Advice,
     pub(super) elapsed: Duration,
@@ -36,17 +39,17 @@ pub(super) struct Told<'a> {
 pub(super) fn append(
     state: &Path,
     other: AuditDirectory,
-    settings: Option<&AuditSettings>,
-    digest: Option<&str>,
+    bundle: Option<&Bundle>,
     told: &Told<'_>,
     sync: bool,
 ) -> Result<(), String> {
+    let settings = bundle.map(|bundle| &bundle.settings.audit);
     let durability = settings.cloned().unwrap_or_default().durability;
     let dir = match other {
         AuditDirectory::Honoured(dir) => Some(dir),
         AuditDirectory::Unset | AuditDirectory::Ignored(_) => None,
     };
-    let entry = entry(told, digest);
+    let entry = entry(told, bundle);
     Log::open(state, dir, durability)
         .and_then(|log| log.append(&entry, sync))
         .map(|_| ())
@@ -111,7 +114,7 @@ fn asking(event: &Event, trace: Option<&Trace>, key: &Key) -> Vec<String> {
         .collect()
 }
 
-fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
+fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
     let event = told.event;
     let name = event
         .map(|event| event.name)
@@ -143,11 +146,22 @@ fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
             .filter(|tool| !tool.is_empty())
             .or(event.and_then(|event| event.call().map(|call| call.name.as_str()))),
         args: event.and_then(|event| event.call().map(|call| &call.args)),
+        args_redacted: told
+            .questions
+            .and_then(|questions| questions.found.args.as_ref()),
+        data_keys: bundle
+            .map(|bundle| bundle.settings.containment.data_keys.as_slice())
+            .unwrap_or_default(),
         requests: told
             .trace
             .iter()
-            .flat_map(|trace| trace.verdicts.iter().map(|(request, _)| request))
+            .flat_map(|trace| trace.verdicts.iter())
+            .map(|(request, _)| spoken(request, told.questions))
             .collect(),
+        redactions: told
+            .questions
+            .map(|questions| taken_out(questions, told))
+            .unwrap_or_default(),
         decision: told.decision.effect(),
         reasons: told.decision.reasons(),
         would_decide: told
@@ -158,7 +172,7 @@ fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
             Decision::Ask(pending) => pending.obligations().to_vec(),
             Decision::Deny(_) => Vec::new(),
         },
-        policy_digest: digest,
+        policy_digest: bundle.map(|bundle| bundle.digest.as_str()),
         latency_us: microseconds(told.elapsed),
         error_class: match told.decision {
             Decision::Deny(denial) => denial.fault(),
@@ -166,6 +180,43 @@ fn entry<'a>(told: &'a Told<'a>, digest: Option<&'a str>) -> Entry<'a> {
         },
         detail: detail(told),
     }
+}
+
+/// A request as the record may hold it: what the rules find in its texts is gone.
+fn spoken<'a>(request: &'a Request, questions: Option<&Questions<'_>>) -> Cow<'a, Request> {
+    let Some(questions) = questions else {
+        return Cow::Borrowed(request);
+    };
+    let clean = |text: &str| questions.cleaner.record(text).unwrap_or_default();
+    let mut resource = request.resource.clone();
+    match &mut resource {
+        Resource::Command(command) => {
+            command.text = clean(&command.text);
+            command.program = clean(&command.program);
+        }
+        Resource::Url(url) => url.given = clean(&url.given),
+        Resource::Path(path) if !questions.found.hits.is_empty() => {
+            path.given = clean(&path.given);
+            path.resolved = clean(&path.resolved);
+            path.fault = clean(&path.fault);
+        }
+        Resource::Path(_) | Resource::Tool(_) | Resource::Text(_) => {
+            return Cow::Borrowed(request);
+        }
+    }
+    Cow::Owned(Request {
+        resource,
+        ..request.clone()
+    })
+}
+
+/// What is not in the record or did not go on: of the arguments always, of a text if it was
+/// replaced or withheld.
+fn taken_out<'a>(questions: &'a Questions<'_>, told: &Told<'_>) -> Vec<&'a Hit> {
+    let withheld = told.advice.replacement.is_some() || told.decision.effect() == Effect::Deny;
+    let hits = questions.found.hits.iter();
+    hits.filter(|hit| withheld || hit.pointer.starts_with(ARGUMENTS))
+        .collect()
 }
 
 const fn kind(event: Option<&Event>) -> Kind {

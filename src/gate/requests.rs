@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::cleaning::{Cleaner, Found, Rulebook};
 use super::event::{Body, Event, EventName, ToolCall};
 use super::place::Installation;
 use crate::engine::REQUEST_LIMIT;
@@ -18,6 +19,7 @@ use crate::engine::bundle::Bundle;
 use crate::engine::containment::Places;
 use crate::engine::decision::FaultClass;
 use crate::engine::pattern::{Haystack, PatternScope};
+use crate::engine::redaction;
 use crate::engine::request::{Agent, Context, Request, Resource, TextFacts};
 use crate::facts::chain::{Lineage, agents_above};
 use crate::facts::names::Names;
@@ -34,8 +36,8 @@ pub(super) struct Fault {
 }
 
 /// The requests of an event, and the facts that the record wants besides.
-#[derive(Debug, Clone)]
-pub(super) struct Questions {
+#[derive(Debug)]
+pub(super) struct Questions<'a> {
     /// The requests.
     pub requests: Vec<Request>,
     /// The agent with its depth.
@@ -48,17 +50,23 @@ pub(super) struct Questions {
     pub root: Option<PathBuf>,
     /// The entity that the agent works for, or empty.
     pub entity: String,
+    /// Who takes out of its texts what must not go on.
+    pub cleaner: Cleaner<'a>,
+    /// What must not go on.
+    pub found: Found,
 }
 
 /// The requests that an event is.
 ///
 /// # Errors
 /// If the working directory cannot be used, or the arguments are not what the tool takes.
-pub(super) fn questions(
+pub(super) fn questions<'a>(
     event: &Event,
     bundle: &Bundle,
+    rules: &'a Rulebook,
     here: &Installation,
-) -> Result<Questions, Fault> {
+    key: [u8; 32],
+) -> Result<Questions<'a>, Fault> {
     let home = here.home.as_deref();
     let configured = bundle.settings.containment.workspace_root.as_deref();
     let cwd = event
@@ -82,6 +90,9 @@ pub(super) fn questions(
     let entities = &bundle.settings.entities;
     let folder = workspace.root.as_deref().unwrap_or(&workspace.cwd);
     let entity = entities.at(&display(folder), &places);
+    let phi = entities.phi(entity);
+    let cleaner = rules.cleaner(event, bundle, phi, key).map_err(unclean)?;
+    let found = cleaner.look(event).map_err(unclean)?;
     let mut asker = Asker {
         bundle,
         home,
@@ -95,7 +106,11 @@ pub(super) fn questions(
             interactive: event.host.interactive.to_owned(),
             can_replace_results: event.host.replaces_results,
             entity: entity.map(|entity| entity.name.clone()).unwrap_or_default(),
-            phi: entities.phi(entity),
+            phi,
+            can_replace_prompts: event.host.replaces_prompts,
+            secrets: found.secrets.clone(),
+            health: found.health.clone(),
+            placeholder: found.placeholder,
             ..Context::default()
         },
         agent: agent.clone(),
@@ -135,6 +150,8 @@ pub(super) fn questions(
         cwd,
         root,
         entity,
+        cleaner,
+        found,
     })
 }
 
@@ -278,6 +295,14 @@ fn distinct<T: Clone + Eq + Hash>(mut things: Vec<T>) -> Result<Vec<T>, Fault> {
 
 fn display(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+/// What cannot be looked at whole may hold anything.
+fn unclean(fault: redaction::Fault) -> Fault {
+    Fault {
+        class: FaultClass::ObligationError,
+        text: fault.to_string(),
+    }
 }
 
 fn input(text: &str) -> Fault {

@@ -83,6 +83,23 @@ pub struct Inspection {
     pub deadline_ms: u64,
     /// `on_failure = "allow"`: a call passes although it could not be recorded.
     pub passes_unrecorded: bool,
+    /// What is taken out of texts.
+    pub coverage: Coverage,
+}
+
+/// What the redaction rules look for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// How many rules look for secrets.
+    pub secret_rules: usize,
+    /// Of how many kinds these are.
+    pub secret_kinds: usize,
+    /// Whether an entity is named, so that health information is looked for.
+    pub entities: bool,
+    /// For each field of health information, how many rules look for it.
+    pub fields: Vec<(String, usize)>,
+    /// Whether rosters say whose names are looked for.
+    pub rosters: bool,
 }
 
 /// Whose hooks are meant.

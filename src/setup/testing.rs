@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::place::{Overrides, Places};
-use super::{Inspection, KeyState, Rooms};
+use super::{Coverage, Inspection, KeyState, Rooms};
 
 pub(super) struct Stage {
     pub(super) folder: tempfile::TempDir,
@@ -123,6 +123,11 @@ impl Rooms for FakeRooms {
             problems: self.problems.clone(),
             deadline_ms: 1_000,
             passes_unrecorded: self.passes_unrecorded,
+            coverage: Coverage {
+                secret_rules: 1,
+                secret_kinds: 1,
+                ..Coverage::default()
+            },
         }
     }
 

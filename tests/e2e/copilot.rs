@@ -27,9 +27,18 @@ impl Stage {
 
     /// Runs the client with these flags.
     pub(crate) fn run_with(&self, model: &MockModel, flags: &[&str]) -> Run {
+        self.start(model, "Do the work", flags)
+    }
+
+    /// Runs the client with a prompt of its own.
+    pub(crate) fn prompt(&self, model: &MockModel, prompt: &str) -> Run {
+        self.start(model, prompt, &["--allow-all-tools", "--allow-all-paths"])
+    }
+
+    fn start(&self, model: &MockModel, prompt: &str, flags: &[&str]) -> Run {
         let mut command = Command::new(&self.client.program);
         self.dress(&mut command, model);
-        command.args(["-p", "Do the work"]).args(flags);
+        command.args(["-p", prompt]).args(flags);
         self.finish(command)
     }
 

@@ -33,6 +33,7 @@ mod files;
 mod installs;
 mod machine_install;
 mod mcp_tools;
+mod redaction;
 mod sessions;
 mod sub_agents;
 mod terminal_sessions;

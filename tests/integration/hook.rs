@@ -369,10 +369,10 @@ fn both_spellings_give_the_same_decision() {
         // What the hosts can do with an answer differs; what is judged does not.
         let requests = |line: &Value| {
             let text = line["requests"].to_string();
-            text.replace(
-                "\"can_replace_results\":true",
-                "\"can_replace_results\":false",
-            )
+            ["results", "prompts"].iter().fold(text, |text, what| {
+                let told = |yes: bool| format!("\"can_replace_{what}\":{yes}");
+                text.replace(&told(true), &told(false))
+            })
         };
         for (line, (dialect, event)) in record.iter().zip(&events) {
             assert_eq!(line["decision"], decision, "{dialect} {event}");

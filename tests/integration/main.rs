@@ -16,6 +16,7 @@ mod policies;
 mod policy_import;
 mod program;
 mod record;
+mod redaction;
 mod requirements;
 mod sandbox;
 mod setup;

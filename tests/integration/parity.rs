@@ -124,3 +124,61 @@ fn command_lines_are_judged_as_elsewhere() {
         blocked: row["expect"]["block"] == true,
     });
 }
+
+/// The redaction of the bridge that was, by its own patterns as a pack (C-09): what it replaced is
+/// replaced here, but for what it tore out of words and swallowed behind them.
+#[test]
+fn the_legacy_pack_redacts_as_its_model_did() {
+    let stage = Stage::new();
+    let policies = stage.policies();
+    let bridge = policies.join("bridge.toml");
+    let text = fs::read_to_string(&bridge).unwrap();
+    assert!(text.contains("packs = []"));
+    fs::write(&bridge, text.replace("packs = []", "packs = [\"legacy\"]")).unwrap();
+    // Only that pack.
+    let secrets = policies.join("redaction/secrets.toml");
+    let text = fs::read_to_string(&secrets).unwrap();
+    fs::write(&secrets, text.replace("enabled = true", "enabled = false")).unwrap();
+    let mut deviations: BTreeMap<String, BTreeMap<String, Deviation>> =
+        toml::from_str(&fixture("deviations.toml")).unwrap();
+    let mut deviations = deviations.remove("redact_secrets").unwrap();
+    let mut wrong = Vec::new();
+    for row in fixture("redact_secrets.jsonl").lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let given = row["text"].as_str().unwrap();
+        let event = json!({
+            "sessionId": "s", "timestamp": 1, "cwd": stage.workspace(), "toolName": "bash",
+            "toolArgs": {"command": "x"},
+            "toolResult": {"resultType": "success", "textResultForLlm": given},
+        });
+        let hook = stage.hook("post-tool-use", &["--policies", policies.to_str().unwrap()]);
+        let answer = send(hook, event.to_string().as_bytes());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        let said = &answer.json()["modifiedResult"]["textResultForLlm"];
+        let text = anonymous(said.as_str().unwrap_or(given));
+        let id = row["id"].as_str().unwrap();
+        let right = match deviations.remove(id) {
+            Some(other) => other.decision == text && text != row["expect"] && !other.why.is_empty(),
+            None => text == row["expect"],
+        };
+        if !right {
+            wrong.push(format!(
+                "{id}: {given:?} became {text:?}, not {}",
+                row["expect"]
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let unused: Vec<&String> = deviations.keys().collect();
+    assert!(unused.is_empty(), "no such rows: {unused:?}");
+}
+
+/// The text with each placeholder as the bridge that was wrote it.
+fn anonymous(text: &str) -> String {
+    let mut parts = text.split("«redacted:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once('»') {
+        Some((_, rest)) => format!("{text}[REDACTED]{rest}"),
+        None => format!("{text}{part}"),
+    })
+}

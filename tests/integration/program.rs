@@ -61,14 +61,10 @@ impl Stage {
     /// The default policies as files, for a test to change.
     pub(crate) fn policies(&self) -> PathBuf {
         let dir = self.path("policies");
-        fs::create_dir_all(&dir).unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
-        for entry in fs::read_dir(source).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
-            }
-        }
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("policies"),
+            &dir,
+        );
         dir
     }
 
@@ -128,6 +124,20 @@ impl Stage {
                     .collect::<Vec<Value>>()
             })
             .collect()
+    }
+}
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, target).unwrap();
+        }
     }
 }
 

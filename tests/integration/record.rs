@@ -70,24 +70,27 @@ fn the_record_has_every_key() {
 }
 
 #[test]
-fn arguments_are_recorded_as_hmac_and_length_only() {
+fn arguments_are_recorded_without_secrets_and_data_not_at_all() {
     let stage = Stage::new();
-    let secret = format!("hunter{}", 2);
+    let secret = format!("tr0ub4dor&{}x", 3);
     stage.judge(
         "bash",
         &json!({"command": format!("curl -u me:{secret} https://example.com")}),
     );
-    stage.judge("create", &json!({"path": "x", "file_text": secret}));
+    let data = "nobody's business";
+    stage.judge("create", &json!({"path": "x", "file_text": data}));
     stage.judge(
         "web_fetch",
-        &json!({"url": format!("https://example.com/?t={secret}")}),
+        &json!({"url": format!("https://me:{secret}@example.com/")}),
     );
     let text = stage
         .record()
         .iter()
         .map(Value::to_string)
         .collect::<String>();
-    assert!(!text.contains(&secret));
+    assert!(!text.contains(&secret), "{text}");
+    assert!(!text.contains(data), "{text}");
+    assert!(text.contains("curl -u me:«redacted:"), "{text}");
     assert_eq!(text.matches("\"args_hmac\":{\"hmac\":").count(), 3);
 }
 

@@ -262,3 +262,27 @@ fn a_record_in_the_workspace_is_not_what_a_variable_can_ask_for() {
     let said = String::from_utf8(output.output().unwrap().stdout).unwrap();
     assert!(said.contains("audit-dir-ignored"), "{said}");
 }
+
+#[test]
+fn doctor_says_what_is_taken_out_of_texts() {
+    let house = Home::new();
+    house.succeed("init");
+    let said = house.run("doctor");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("rules look for secrets of"), "{said}");
+    assert!(said.contains("entities.toml names nobody"), "{said}");
+    let policies = "home/.config/copilot-bridge/policies";
+    house.write(
+        &format!("{policies}/entities.toml"),
+        "format = 1\n[[entity]]\nname = 'A'\n",
+    );
+    let said = house.run("doctor");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    for field in ["ssn", "dob", "mrn", "room", "phone", "email", "condition"] {
+        assert!(said.contains(&format!("{field} (")), "{field}: {said}");
+    }
+    assert!(
+        said.contains("no roster: names are found in named fields only"),
+        "{said}"
+    );
+}

@@ -283,6 +283,7 @@ fn event() -> impl Strategy<Value = (Event, Dialect)> {
                 host: Capabilities {
                     interactive,
                     replaces_results: true,
+                    replaces_prompts: true,
                 },
                 body,
             };
@@ -406,6 +407,7 @@ fn a_name_that_says_yes_is_no_yes() {
             host: Capabilities {
                 interactive: "unknown",
                 replaces_results: true,
+                replaces_prompts: true,
             },
             body: Body::Call(ToolCall {
                 name: MARK.to_owned(),

@@ -338,7 +338,7 @@ fn of_one(rules: &[Rule], mode: Mode, request: &Request) -> Expected {
         .filter(|(rule, holds)| rule.sync && **holds == Some(true))
         .map(|_| Obligation::RecordSync)
         .collect();
-    // Only faults and the guard bind in monitor mode.
+    // Only faults, the guard and redaction bind in monitor mode.
     let watched = mode == Mode::Monitor && !changes_guard(request);
     Expected {
         effect: if watched { Effect::Allow } else { effect },
@@ -350,6 +350,10 @@ fn of_one(rules: &[Rule], mode: Mode, request: &Request) -> Expected {
 }
 
 fn changes_guard(request: &Request) -> bool {
+    // Redaction binds as well.
+    if matches!(request.action, Action::Prompt | Action::Result) {
+        return true;
+    }
     let labels = match &request.resource {
         Resource::Path(path) => &path.labels,
         Resource::Command(command) => &command.labels,

@@ -162,6 +162,7 @@ impl Tree {
             host: Capabilities {
                 interactive: "unknown",
                 replaces_results: true,
+                replaces_prompts: true,
             },
             body: Body::Call(ToolCall {
                 name: tool.to_owned(),

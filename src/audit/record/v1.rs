@@ -1,13 +1,17 @@
 //! Version 1 of a line. The order of the keys is fixed, every key is always there, and no line is
 //! longer than 16 KiB.
 //!
-//! Values of arguments never stand here: a keyed HMAC and a length do.
+//! Arguments stand here without what the redaction rules find; a long text is a keyed HMAC and a
+//! length.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::audit::key::Key;
 use crate::engine::decision::{Effect, FaultClass, Obligation, Reason};
+use crate::engine::redaction::Hit;
 use crate::engine::request::{Request, Resource};
 
 /// No line is longer, its line feed included.
@@ -18,6 +22,12 @@ const TEXT_LIMIT: usize = 512;
 
 /// No line has more reasons.
 const REASON_LIMIT: usize = 16;
+
+/// No line has more redactions.
+const REDACTION_LIMIT: usize = 32;
+
+/// No arguments are longer as JSON.
+const ARGUMENTS_LIMIT: usize = 6 << 10;
 
 /// What a line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -74,8 +84,14 @@ pub struct Entry<'a> {
     pub tool: Option<&'a str>,
     /// The tool's arguments. Only their HMAC and length are written.
     pub args: Option<&'a Value>,
-    /// What was judged.
-    pub requests: Vec<&'a Request>,
+    /// The arguments without secrets and health information; `None` where nobody looked.
+    pub args_redacted: Option<&'a Value>,
+    /// The keys of arguments whose values are data: of these, HMAC and length are written.
+    pub data_keys: &'a [String],
+    /// What was judged; without secrets where [`Self::args_redacted`] is there.
+    pub requests: Vec<Cow<'a, Request>>,
+    /// What was taken out.
+    pub redactions: Vec<&'a Hit>,
     /// The answer.
     pub decision: Effect,
     /// The policies that decided.
@@ -145,7 +161,7 @@ struct Line<'a> {
     reasons: Vec<Value>,
     would_decide: Effect,
     obligations: &'a [Obligation],
-    redactions: [Value; 0],
+    redactions: &'a [Value],
     policy_digest: Option<&'a str>,
     engine_version: &'a str,
     latency_us: u64,
@@ -163,10 +179,33 @@ const fn is_false(flag: &bool) -> bool {
 /// The line, with its line feed.
 #[must_use]
 pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
-    let mut requests: Vec<Value> = entry.requests.iter().map(|one| request(one, key)).collect();
+    let clean = entry.args_redacted.is_some();
+    let mut requests: Vec<Value> = entry
+        .requests
+        .iter()
+        .map(|one| request(one, clean, key))
+        .collect();
+    let mut args_redacted = entry.args_redacted.map_or(Value::Null, |args| match args {
+        // A patch is data, and nothing else.
+        Value::String(patch) => hidden(patch, key),
+        args => arguments(args, entry.data_keys, key),
+    });
+    let mut redactions: Vec<Value> = entry
+        .redactions
+        .iter()
+        .map(|hit| redaction(hit, key))
+        .collect();
     let mut reasons = entry.reasons;
     let mut detail = bounded(&entry.detail, key);
     let mut truncated = false;
+    if redactions.len() > REDACTION_LIMIT {
+        redactions.truncate(REDACTION_LIMIT);
+        truncated = true;
+    }
+    if args_redacted.to_string().len() > ARGUMENTS_LIMIT {
+        args_redacted = Value::Null;
+        truncated = true;
+    }
     if reasons.len() > REASON_LIMIT {
         reasons = reasons.get(..REASON_LIMIT).unwrap_or_default();
         truncated = true;
@@ -196,14 +235,14 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
             args_hmac: entry
                 .args
                 .map_or(Value::Null, |args| hidden(&args.to_string(), key)),
-            args_redacted: Value::Null,
+            args_redacted: args_redacted.clone(),
             requests: &requests,
             truncated,
             decision: entry.decision,
             reasons: reasons.iter().map(|one| reason(one, key)).collect(),
             would_decide: entry.would_decide,
             obligations: &entry.obligations,
-            redactions: [],
+            redactions: &redactions,
             policy_digest: entry.policy_digest,
             engine_version: env!("CARGO_PKG_VERSION"),
             latency_us: entry.latency_us,
@@ -228,8 +267,21 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
     }
 }
 
-/// One request without what may hold a secret: command lines and addresses are hidden.
-fn request(request: &Request, key: &Key) -> Value {
+fn redaction(hit: &Hit, key: &Key) -> Value {
+    json!({
+        "rule": hit.rule,
+        "pointer": text(&hit.pointer, key),
+        "fingerprint": hit.fingerprint,
+        "count": hit.count,
+    })
+}
+
+/// One request. Command lines and addresses that were not cleaned are hidden.
+fn request(request: &Request, clean: bool, key: &Key) -> Value {
+    let spoken = |value: &str| match clean {
+        true => text(value, key),
+        false => hidden(value, key),
+    };
     let resource = match &request.resource {
         Resource::Path(path) => json!({
             "type": "path",
@@ -243,7 +295,7 @@ fn request(request: &Request, key: &Key) -> Value {
         }),
         Resource::Command(command) => json!({
             "type": "command",
-            "text": hidden(&command.text, key),
+            "text": spoken(&command.text),
             "program": text(&command.program, key),
             "arguments": command.arguments.len(),
             "certain": command.certain,
@@ -251,7 +303,7 @@ fn request(request: &Request, key: &Key) -> Value {
             "beside": command.beside,
             "labels": command.labels,
         }),
-        Resource::Url(url) => json!({"type": "url", "given": hidden(&url.given, key)}),
+        Resource::Url(url) => json!({"type": "url", "given": spoken(&url.given)}),
         Resource::Tool(tool) => json!({
             "type": "tool",
             "server": text(&tool.server, key),
@@ -274,6 +326,11 @@ fn request(request: &Request, key: &Key) -> Value {
             "interactive": context.interactive,
             "can_replace_results": context.can_replace_results,
             "patterns": context.patterns,
+            "can_replace_prompts": context.can_replace_prompts,
+            "secrets": context.secrets,
+            "health": context.health,
+            "placeholder": context.placeholder,
+            "phi": context.phi,
         },
     })
 }
@@ -295,6 +352,25 @@ fn text(value: &str, key: &Key) -> Value {
 
 fn hidden(value: &str, key: &Key) -> Value {
     json!({"hmac": key.hmac(value.as_bytes()), "len": value.len()})
+}
+
+/// Arguments with every text bounded, and data hidden.
+fn arguments(value: &Value, data: &[String], key: &Key) -> Value {
+    match value {
+        Value::Array(all) => all.iter().map(|one| arguments(one, data, key)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| {
+                let hide = data.iter().any(|key| key == name);
+                let shown = match value {
+                    Value::String(text) if hide => hidden(text, key),
+                    value => arguments(value, data, key),
+                };
+                (name.clone(), shown)
+            })
+            .collect(),
+        other => bounded(other, key),
+    }
 }
 
 /// A detail with every text bounded.
@@ -356,6 +432,11 @@ mod tests {
     ];
 
     fn made(text: &str, requests: usize, reasons: usize) -> Value {
+        line_of(text, requests, reasons, true)
+    }
+
+    fn line_of(text: &str, requests: usize, reasons: usize, clean: bool) -> Value {
+        let data = ["content".to_owned()];
         let key = Key::from_bytes([7; 32]);
         let path = Request {
             principal: Agent::default(),
@@ -381,7 +462,7 @@ mod tests {
             fact: text.into(),
             help: text.into(),
         };
-        let args = json!({"command": text});
+        let args = json!({"command": text, "content": text});
         let entry = Entry {
             kind: Kind::ToolUse,
             event: "pre_tool_use",
@@ -395,9 +476,13 @@ mod tests {
             cwd: Some(text),
             tool: Some(text),
             args: Some(&args),
+            args_redacted: clean.then_some(&args),
+            data_keys: &data,
             requests: std::iter::repeat_n([&path, &command], requests)
                 .flatten()
+                .map(Cow::Borrowed)
                 .collect(),
+            redactions: Vec::new(),
             decision: Effect::Deny,
             reasons: &vec![reason; reasons],
             would_decide: Effect::Deny,
@@ -436,12 +521,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_never_written() {
-        let line = made("curl -H hunter2", 1, 0);
-        let requests = line["requests"].to_string();
-        assert!(!requests.contains("hunter2\",\"program"), "{requests}");
+    fn what_nobody_cleaned_is_not_written() {
+        let line = line_of("curl -H hunter2", 1, 0, false);
         assert!(line["requests"][1]["resource"]["text"]["hmac"].is_string());
         assert_eq!(line["args_redacted"], Value::Null);
+        let line = line_of("curl -H x", 1, 0, true);
+        assert_eq!(line["requests"][1]["resource"]["text"], "curl -H x");
+        assert_eq!(line["args_redacted"]["command"], "curl -H x");
+        assert!(line["args_redacted"]["content"]["hmac"].is_string());
     }
 
     proptest! {

@@ -12,6 +12,7 @@ use crate::gate::outcome::{Outcome, sentences};
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     interactive: "unknown",
     replaces_results: false,
+    replaces_prompts: false,
 };
 
 pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
@@ -52,10 +53,17 @@ pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
                 2,
             )
         }
-        (name, _) if name.can_block() => object(
-            fields([("decision", json!("block")), ("reason", reason(outcome))]),
-            0,
-        ),
+        (name, _) if name.can_block() => {
+            let mut answer = fields([("decision", json!("block")), ("reason", reason(outcome))]);
+            // Documented for newer versions of Claude Code; others leave it.
+            if let (EventName::PostToolUse, Outcome::Deny(refusal)) = (name, outcome)
+                && let Some(text) = refusal.instead()
+            {
+                let output = json!({"hookEventName": "PostToolUse", "updatedToolOutput": text});
+                answer.insert("hookSpecificOutput".to_owned(), output);
+            }
+            object(answer, 0)
+        }
         _ => silent(),
     }
 }

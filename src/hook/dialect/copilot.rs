@@ -14,6 +14,7 @@ use crate::gate::outcome::{Advice, Outcome};
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     interactive: "unknown",
     replaces_results: true,
+    replaces_prompts: true,
 };
 
 pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
@@ -38,6 +39,15 @@ pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
             fields([("behavior", json!("deny")), ("message", reason(outcome))]),
             2,
         ),
+        // The host does not stop for this one, but takes another text.
+        (EventName::UserPromptTransformed, _) => object(
+            fields([
+                ("decision", json!("block")),
+                ("reason", reason(outcome)),
+                ("modifiedTransformedPrompt", reason(outcome)),
+            ]),
+            0,
+        ),
         (name, _) if name.can_block() => object(
             fields([("decision", json!("block")), ("reason", reason(outcome))]),
             0,
@@ -47,9 +57,28 @@ pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
 }
 
 fn passed(name: EventName, advice: &Advice) -> Answer {
+    let replacement = advice.replacement.as_ref();
     match name {
-        EventName::SessionStart | EventName::UserPromptSubmitted => match &advice.context {
-            Some(context) => object(fields([("additionalContext", json!(context))]), 0),
+        EventName::SessionStart | EventName::UserPromptSubmitted => {
+            let prompt = replacement.map(|text| ("modifiedPrompt", text));
+            let context = advice.context.as_ref();
+            let context = context.map(|text| ("additionalContext", text));
+            let all = prompt.into_iter().chain(context);
+            object(
+                all.map(|(key, text)| (key.to_owned(), json!(text)))
+                    .collect(),
+                0,
+            )
+        }
+        EventName::UserPromptTransformed => match replacement {
+            Some(text) => object(fields([("modifiedTransformedPrompt", json!(text))]), 0),
+            None => silent(),
+        },
+        EventName::PostToolUse => match replacement {
+            Some(text) => object(
+                fields([("modifiedResult", json!({"textResultForLlm": text}))]),
+                0,
+            ),
             None => silent(),
         },
         EventName::SessionEnd => match &advice.summary {

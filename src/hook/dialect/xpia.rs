@@ -9,6 +9,7 @@ use crate::gate::outcome::Outcome;
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     interactive: "unknown",
     replaces_results: false,
+    replaces_prompts: false,
 };
 
 pub(super) fn render(name: EventName, outcome: &Outcome, legacy_exit: bool) -> Answer {

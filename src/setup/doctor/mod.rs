@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::place::Places;
 use super::remarks::{caller, weak_spots};
-use super::{Ending, Host, Inspection, Rooms, Scope, SetupError, files};
+use super::{Coverage, Ending, Host, Inspection, Rooms, Scope, SetupError, files};
 use installed::Installed;
 
 /// One thing that doctor found.
@@ -252,10 +252,12 @@ fn policies(
             problems,
             deadline_ms,
             passes_unrecorded,
+            coverage,
         } = rooms.inspect(&folder);
         deadline = deadline.max(deadline_ms);
         if problems.is_empty() {
             report.ok("policies", format!("`{}` can be used", folder.display()));
+            covered(&coverage, report);
         }
         for problem in problems {
             report.error("policy-problem", problem, "until then every call is denied");
@@ -272,6 +274,59 @@ fn policies(
         }
     }
     deadline
+}
+
+/// What is taken out of texts, and what is not.
+fn covered(coverage: &Coverage, report: &mut Report) {
+    let Coverage {
+        secret_rules,
+        secret_kinds,
+        entities,
+        fields,
+        rosters,
+    } = coverage;
+    if *secret_rules == 0 {
+        report.warn(
+            "redaction",
+            "no rule looks for secrets: results and prompts reach the model as they are",
+            "`redaction/secrets.toml` has rules",
+        );
+    } else {
+        report.ok(
+            "redaction",
+            format!("{secret_rules} rules look for secrets of {secret_kinds} kinds"),
+        );
+    }
+    if !entities {
+        report.ok(
+            "health",
+            "health information is not looked for: entities.toml names nobody",
+        );
+        return;
+    }
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(field, rules)| format!("{field} ({rules})"))
+        .collect();
+    report.ok(
+        "health",
+        format!(
+            "health information is looked for, by rules: {}",
+            fields.join(", ")
+        ),
+    );
+    if *rosters {
+        report.ok(
+            "health-names",
+            "the names of the rosters are found, others in named fields only",
+        );
+    } else {
+        report.warn(
+            "health-names",
+            "no roster: names are found in named fields only",
+            "`rosters = [...]` in entities.toml names files with one name a line",
+        );
+    }
 }
 
 /// The policy folders that hooks name, or those that they would.
