@@ -9,6 +9,8 @@ pub enum Exit {
     Failed,
     /// The call that was asked about is denied.
     Denied,
+    /// A text could not be looked at whole, and so was not let through.
+    Withheld,
     /// The policies cannot be used.
     PolicyInvalid,
     /// The command line is wrong.
@@ -22,7 +24,7 @@ impl Exit {
         match self {
             Self::Ok => 0,
             Self::Failed => 1,
-            Self::Denied => 2,
+            Self::Denied | Self::Withheld => 2,
             Self::PolicyInvalid => 3,
             Self::Usage => 64,
         }

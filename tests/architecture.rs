@@ -19,6 +19,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("policy", 1, &["audit"]),
     ("gate", 2, &[]),
     ("sandbox", 3, &[]),
+    ("scrub", 3, &[]),
     ("hook", 4, &[]),
     ("setup", 5, &["hook"]),
     ("cli", 5, &["setup", "exit"]),

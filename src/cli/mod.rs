@@ -8,9 +8,13 @@ mod hook;
 mod init;
 mod place;
 mod policy;
+mod progress;
+mod redact;
 mod rooms;
 mod sandbox;
 mod schema;
+mod scrub;
+mod texts;
 mod uninstall;
 
 use std::ffi::OsString;
@@ -32,7 +36,7 @@ struct Cli {
     verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ok · 1 failed · 2 denied · 3 policy invalid · 64 usage.\n\
+const EXIT_CODES: &str = "Exit codes: 0 ok · 1 failed · 2 denied, or withheld · 3 policy invalid · 64 usage.\n\
     `hook` has the exit codes of the host's protocol: see docs/hosts.md.";
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +57,10 @@ enum Verb {
     Explain(explain::Args),
     /// Run a command that reaches only what the policies let an agent reach
     Sandbox(sandbox::Args),
+    /// Find secrets in files and pipes, and take them out
+    Redact(redact::Args),
+    /// Take secrets out of what hosts wrote down of their sessions
+    Scrub(scrub::Args),
     /// Show the settings that are in force
     Config(config::Args),
     /// Print the schemas that policies are written against
@@ -121,6 +129,8 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Policy(args) => policy::run(args, out),
         Verb::Explain(args) => explain::run(&args, out),
         Verb::Sandbox(args) => sandbox::run(&args, out),
+        Verb::Redact(args) => redact::run(&args, out),
+        Verb::Scrub(args) => scrub::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
     }

@@ -34,6 +34,7 @@ mod installs;
 mod machine_install;
 mod mcp_tools;
 mod redaction;
+mod scrub;
 mod sessions;
 mod sub_agents;
 mod terminal_sessions;
