@@ -38,6 +38,9 @@ const APART: usize = 40;
 /// Bytes of a block in which `default = …` gives the block's name a value.
 const BLOCK: usize = 400;
 
+/// Bytes of a text in quotes that may be one secret.
+const QUOTED: usize = 16 << 10;
+
 /// Bytes of a type between an identifier and its value.
 const TYPE: usize = 40;
 
@@ -391,9 +394,11 @@ fn quote(cursor: &mut Cursor<'_>) -> Option<usize> {
     let content = cursor.at;
     let mut before = 0;
     let mut at = content;
+    let most = content + QUOTED;
     while let Some(byte) = cursor.text.get(at).copied() {
         match byte {
             b'\n' | b'\r' => return None,
+            _ if at > most => return None,
             b'\\' => before += 1,
             byte if byte == mark && closes_at(before, backslashes) => {
                 let end = at - before.min(backslashes);

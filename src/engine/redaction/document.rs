@@ -175,9 +175,8 @@ struct Reader<'a> {
     leaves: Vec<(Range<usize>, Kind, usize)>,
     /// Where keywords stand in the document, in order.
     hits: Vec<usize>,
-    findings: Vec<Finding>,
-    /// The leaf of each finding.
-    places: Vec<(Kind, usize)>,
+    /// Each finding, and the node of its leaf.
+    findings: Vec<(Finding, usize)>,
 }
 
 fn leaves_of(
@@ -196,7 +195,6 @@ fn leaves_of(
         leaves: Vec::new(),
         hits: Vec::new(),
         findings: Vec::new(),
-        places: Vec::new(),
     };
     let bytes = text.get(document.clone()).unwrap_or_default();
     let (found, hits) = across(sets, bytes)?;
@@ -442,7 +440,11 @@ impl Reader<'_> {
             found
         };
         for finding in found {
-            self.push(outside(finding, &view), kind, node);
+            let mut finding = outside(finding, &view);
+            if kind == Kind::Number {
+                finding.span = content.clone();
+            }
+            self.push(finding, kind, node);
         }
         Ok(())
     }
@@ -455,47 +457,129 @@ impl Reader<'_> {
         if kind == Kind::Key {
             finding.key_of = self.nodes.get(node).map(|(object, _)| *object);
         }
-        self.findings.push(finding);
-        self.places.push((kind, node));
+        self.findings.push((finding, node));
     }
 
-    /// The findings with their pointers. A key that is a secret does not stand in one.
-    fn finish(mut self) -> Vec<Finding> {
-        let of_keys = self.findings.iter().zip(&self.places);
-        let mut secret: Vec<Range<usize>> = of_keys
-            .filter(|(_, (kind, _))| *kind == Kind::Key)
+    /// The findings, each with the pointer to its leaf.
+    fn finish(self) -> Vec<Finding> {
+        let secret: Vec<Range<usize>> = self
+            .findings
+            .iter()
+            .filter(|(finding, _)| finding.key_of.is_some())
             .map(|(finding, _)| finding.span.clone())
             .collect();
-        secret.sort_by_key(|span| span.end);
-        let mut findings = std::mem::take(&mut self.findings);
-        for (finding, (_, node)) in findings.iter_mut().zip(&self.places) {
-            finding.pointer = format!("{}{}", self.pointer(*node, &secret), finding.pointer);
-        }
+        let pointer = |node| pointer(self.text, &self.nodes, &secret, node);
+        let findings = self.findings.iter().cloned();
         findings
+            .map(|(mut finding, node)| {
+                finding.pointer = format!("{}{}", pointer(node), finding.pointer);
+                finding
+            })
+            .collect()
+    }
+}
+
+/// The pointer to a node. A key that is a secret is not told.
+fn pointer(text: &[u8], nodes: &[(usize, Step)], secret: &[Range<usize>], node: usize) -> String {
+    let mut steps = Vec::new();
+    let mut next = nodes.get(node);
+    while let Some((parent, step)) = next {
+        // The step to the top itself has no name.
+        if *parent != usize::MAX {
+            steps.push(match step {
+                Step::Index(index) => index.to_string(),
+                Step::Key(key)
+                    if secret
+                        .iter()
+                        .any(|s| s.start < key.end && key.start < s.end) =>
+                {
+                    "redacted".to_owned()
+                }
+                Step::Key(key) => {
+                    let mut view = View::new(Encoding::Json);
+                    unescape_into(&mut view, text, key.clone());
+                    let key = String::from_utf8_lossy(&view.bytes).into_owned();
+                    key.replace('~', "~0").replace('/', "~1")
+                }
+            });
+        }
+        next = nodes.get(*parent);
+    }
+    steps.iter().rev().map(|step| format!("/{step}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rule::{Conditions, Length, Rule, Severity, Shape, Token};
+    use super::super::{Chars, Ruleset};
+    use super::*;
+
+    fn token() -> Ruleset {
+        let token = Token {
+            prefixes: vec!["tok_".to_owned()],
+            chars: Chars::parse("digit").unwrap(),
+            length: Length { min: 4, max: 8 },
+            suffixes: Vec::new(),
+            ignore_case: false,
+        };
+        let rule = |shape, keywords: &[&str]| Rule {
+            id: "r".to_owned(),
+            description: String::new(),
+            severity: Severity::High,
+            kind: String::new(),
+            pack: String::new(),
+            keywords: keywords.iter().map(|word| (*word).to_owned()).collect(),
+            shape,
+            conditions: Conditions::default(),
+        };
+        let rules = [
+            rule(Shape::Token(token), &["tok_"]),
+            rule(Shape::Fields(vec!["dob".to_owned()]), &[]),
+            rule(
+                Shape::Pattern("pin\": \"(?<secret>[0-9]{2})".to_owned()),
+                &["pin"],
+            ),
+        ];
+        Ruleset::new(&rules, &[]).unwrap()
     }
 
-    fn pointer(&self, node: usize, secret: &[Range<usize>]) -> String {
-        let is_secret = |key: &Range<usize>| {
-            let first = secret.partition_point(|span| span.end <= key.start);
-            secret.get(first).is_some_and(|span| span.start < key.end)
-        };
-        let mut steps = Vec::new();
-        let mut next = self.nodes.get(node);
-        while let Some((parent, step)) = next {
-            // The step to the top itself has no name.
-            if *parent != usize::MAX {
-                steps.push(match step {
-                    Step::Index(index) => index.to_string(),
-                    Step::Key(key) if is_secret(key) => "*".to_owned(),
-                    Step::Key(key) => {
-                        let key = self.text.get(key.clone()).unwrap_or_default();
-                        let key = String::from_utf8_lossy(key);
-                        key.replace('~', "~0").replace('/', "~1")
-                    }
-                });
-            }
-            next = self.nodes.get(*parent);
+    /// The pointer and the text of each finding.
+    fn found(text: &str) -> Vec<(String, &str)> {
+        let rules = token();
+        let mut budget = Budget::of(text.len());
+        let found = read(Sets(&[&rules]), text.as_bytes(), &mut budget).unwrap();
+        let findings = found.findings.into_iter();
+        findings
+            .filter_map(|finding| Some((finding.pointer, text.get(finding.span)?)))
+            .collect()
+    }
+
+    #[test]
+    fn leaves_are_found_under_their_pointers() {
+        for (text, wanted) in [
+            (r#"{"a": ["x", "tok_1234"]}"#, &[("/a/1", "tok_1234")][..]),
+            (r#"{"a/~\u0062": "tok_1234"}"#, &[("/a~1~0b", "tok_1234")]),
+            (r#"["{\"k\": \"tok_1234\"}"]"#, &[("/0/k", "tok_1234")]),
+            (
+                "[1]\n{\"a\": \"tok_1234\"}\nx tok_4321",
+                &[("/a", "tok_1234"), ("", "tok_4321")],
+            ),
+            (r#""tok_1234""#, &[("", "tok_1234")]),
+        ] {
+            let wanted: Vec<_> = wanted.iter().map(|(p, t)| ((*p).to_owned(), *t)).collect();
+            assert_eq!(found(text), wanted, "{text}");
         }
-        steps.iter().rev().map(|step| format!("/{step}")).collect()
+    }
+
+    #[test]
+    fn a_key_that_is_a_secret_is_in_no_pointer() {
+        let text = r#"{"tok_1234": {"dob": [1931, null]}}"#;
+        let wanted = [("/redacted", "tok_1234"), ("/redacted/dob/0", "1931")];
+        assert_eq!(found(text), wanted.map(|(p, t)| (p.to_owned(), t)));
+    }
+
+    #[test]
+    fn no_part_of_a_number_is_found() {
+        assert_eq!(found(r#"{"pin": 1234.5}"#), [("/pin".to_owned(), "1234.5")]);
     }
 }

@@ -167,6 +167,8 @@ struct Pass<'a> {
     findings: Vec<Finding>,
     hits: Vec<usize>,
     open: Option<usize>,
+    /// Where the last block ends.
+    block: usize,
     /// The identifier that was read last: several names may stand in one.
     last: Option<(Range<usize>, String, Result<Assigned, Nothing>)>,
     windows: Vec<(usize, Range<usize>)>,
@@ -184,6 +186,7 @@ impl<'a> Pass<'a> {
             findings: Vec::new(),
             hits: Vec::new(),
             open: None,
+            block: 0,
             last: None,
             windows: Vec::new(),
             newest: Vec::new(),
@@ -233,8 +236,12 @@ impl<'a> Pass<'a> {
                     let word = self.lower.get(keyword.clone()).unwrap_or_default();
                     let offset = memchr::memmem::find(begin.to_ascii_lowercase().as_bytes(), word);
                     let start = offset.and_then(|offset| keyword.start.checked_sub(offset));
-                    if let Some(start) = start {
+                    // What begins within a block belongs to it.
+                    if let Some(start) = start.filter(|start| *start >= self.block) {
                         let matched = block::block_at(self.text, block, start);
+                        if let Some(span) = &matched.span {
+                            self.block = span.end;
+                        }
                         self.matched(index, rule, start, matched)?;
                     }
                 }
