@@ -79,6 +79,17 @@ impl Length {
     pub fn admits(&self, length: usize) -> bool {
         length >= self.min as usize && (self.max == 0 || length <= self.max as usize)
     }
+
+    /// The beginning of a text that shows whether its run of bytes is legal: no more than that is
+    /// looked at, or many beginnings in one long run would each look at all of it.
+    #[must_use]
+    pub fn enough<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let most = match self.max {
+            0 => text.len(),
+            max => text.len().min(max as usize + 1),
+        };
+        text.get(..most).unwrap_or(text)
+    }
 }
 
 impl Default for Length {

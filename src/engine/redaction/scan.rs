@@ -312,6 +312,11 @@ impl<'a> Pass<'a> {
                 .iter()
                 .any(|name| identifier.contains(name.as_str()));
         let found = given.as_ref().ok().filter(|_| named).cloned();
+        // A value within a value that this rule found is a part of it.
+        let found = found.filter(|found| {
+            let within = |known: &Finding| known.rule == index && known.span.contains(&found.start);
+            !self.findings.iter().rev().take(4).any(within)
+        });
         if open {
             self.open_from(start);
         }
@@ -341,7 +346,7 @@ impl<'a> Pass<'a> {
             return Some((fits.then_some(found.start..end), false));
         }
         let rest = self.text.get(found.start..)?;
-        let run = value.chars.run(rest);
+        let run = value.chars.run(value.length.enough(rest));
         let open = run == rest.len();
         let behind = rest.get(run..).unwrap_or_default();
         let cut = behind

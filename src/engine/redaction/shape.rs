@@ -123,7 +123,7 @@ fn token_at(text: &[u8], token: &Token, prefix: &str, start: usize) -> Matched {
         return none(false);
     }
     let rest = text.get(body..).unwrap_or_default();
-    let run = token.chars.run(rest);
+    let run = token.chars.run(token.length.enough(rest));
     let open = run == rest.len();
     if token.suffixes.is_empty() {
         let fits = token.length.admits(run) && ends(text, body + run);
