@@ -462,12 +462,13 @@ impl Reader<'_> {
 
     /// The findings, each with the pointer to its leaf.
     fn finish(self) -> Vec<Finding> {
-        let secret: Vec<Range<usize>> = self
+        let mut secret: Vec<Range<usize>> = self
             .findings
             .iter()
             .filter(|(finding, _)| finding.key_of.is_some())
             .map(|(finding, _)| finding.span.clone())
             .collect();
+        secret.sort_by_key(|span| span.end);
         let pointer = |node| pointer(self.text, &self.nodes, &secret, node);
         let findings = self.findings.iter().cloned();
         findings
@@ -481,6 +482,10 @@ impl Reader<'_> {
 
 /// The pointer to a node. A key that is a secret is not told.
 fn pointer(text: &[u8], nodes: &[(usize, Step)], secret: &[Range<usize>], node: usize) -> String {
+    let is_secret = |key: &Range<usize>| {
+        let first = secret.partition_point(|span| span.end <= key.start);
+        secret.get(first).is_some_and(|span| span.start < key.end)
+    };
     let mut steps = Vec::new();
     let mut next = nodes.get(node);
     while let Some((parent, step)) = next {
@@ -488,13 +493,7 @@ fn pointer(text: &[u8], nodes: &[(usize, Step)], secret: &[Range<usize>], node: 
         if *parent != usize::MAX {
             steps.push(match step {
                 Step::Index(index) => index.to_string(),
-                Step::Key(key)
-                    if secret
-                        .iter()
-                        .any(|s| s.start < key.end && key.start < s.end) =>
-                {
-                    "redacted".to_owned()
-                }
+                Step::Key(key) if is_secret(key) => "redacted".to_owned(),
                 Step::Key(key) => {
                     let mut view = View::new(Encoding::Json);
                     unescape_into(&mut view, text, key.clone());
