@@ -73,6 +73,21 @@ fn the_model_does_not_see_a_secret_of_a_prompt() {
     assert!(!sent.contains(&token()), "{sent}");
 }
 
+/// Under the names that the client shares with others it takes no other text, but it withholds one.
+#[test]
+fn under_shared_names_what_holds_a_secret_is_withheld() {
+    let Some(stage) = Stage::new("under_shared_names_what_holds_a_secret_is_withheld") else {
+        return;
+    };
+    stage.install_shared(&["PreToolUse", "PostToolUse"]);
+    stage.write("notes.txt", &format!("GITHUB_TOKEN={}\n", token()));
+    let model = MockModel::start([Turn::bash("cat notes.txt"), Turn::bash("echo plain")]);
+    stage.run(&model);
+    let sent = sent(&model);
+    assert!(!sent.contains(&token()), "{} {}", model.told(0), model.told(1));
+    assert!(model.told(1).contains("plain"), "{}", model.told(1));
+}
+
 #[test]
 fn a_placeholder_is_not_used() {
     let Some(stage) = Stage::new("a_placeholder_is_not_used") else {

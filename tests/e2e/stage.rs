@@ -180,22 +180,35 @@ impl Stage {
 
     /// The hooks as a user's installation has them, for these events only.
     pub(crate) fn install(&self, events: &[&str]) {
-        let hooks: serde_json::Map<String, Value> = events
+        let hooks = events
             .iter()
-            .map(|event| ((*event).to_owned(), json!([self.hook(event)])))
+            .map(|event| ((*event).to_owned(), json!([self.hook(event, "copilot")])))
             .collect();
+        self.write_hooks(hooks);
+    }
+
+    /// The hooks under the names that the client shares with others, whose form the events then have.
+    pub(crate) fn install_shared(&self, events: &[&str]) {
+        let hooks = events
+            .iter()
+            .map(|event| ((*event).to_owned(), json!([self.hook(event, "claude")])))
+            .collect();
+        self.write_hooks(hooks);
+    }
+
+    fn write_hooks(&self, hooks: serde_json::Map<String, Value>) {
         let path = self.copilot_home().join("hooks/copilot-bridge.json");
         fs::create_dir_all(path.parent().expect("a file has a directory")).expect("writable");
         let file = json!({"version": 1, "hooks": hooks});
         fs::write(path, file.to_string()).expect("writable");
     }
 
-    fn hook(&self, event: &str) -> Value {
+    fn hook(&self, event: &str, dialect: &str) -> Value {
         json!({
             "type": "command",
             "exec": BRIDGE,
             "args": [
-                "hook", kebab_case(event), "--dialect", "copilot",
+                "hook", kebab_case(event), "--dialect", dialect,
                 "--policies", self.policies(), "--state", self.state(),
             ],
             "timeoutSec": 10,
@@ -303,7 +316,7 @@ pub(crate) fn text_of(line: &Value, field: &str) -> String {
 fn kebab_case(event: &str) -> String {
     let mut name = String::new();
     for letter in event.chars() {
-        if letter.is_ascii_uppercase() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
             name.push('-');
         }
         name.push(letter.to_ascii_lowercase());
