@@ -9,6 +9,7 @@
 //! another program to measure instead.
 
 mod scene;
+mod texts;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use texts::{Numbers, logs, secrets, source};
 
 use scene::{Failure, SAMPLES, Scene, load_line, quantile, set_mode};
 
@@ -48,6 +51,18 @@ const CROWDED: Targets = Targets {
     median: 6.5,
     tail: None,
 };
+/// 4 ms over a floor of one, and 8 with sixty secrets.
+const RESULT: Targets = Targets {
+    median: 5.0,
+    tail: None,
+};
+const SECRETS: Targets = Targets {
+    median: 9.0,
+    tail: None,
+};
+
+/// The bytes of a tool's result.
+const PAGE: usize = 10_000;
 
 /// The ratios to the floor that a case may have.
 #[derive(Clone, Copy)]
@@ -245,27 +260,83 @@ fn of_build(
         "text",
         "64 KiB",
     ];
-    rows.into_iter()
-        .zip(named)
-        .map(|((sample, event, policies, state, targets), how)| {
-            let name = format!("{build} {how} {}", sample.name);
-            let input = scene.beside(&format!("{name}.json"));
-            fs::write(&input, event)?;
-            let mut arguments: Vec<OsString> =
-                ["hook", "pre-tool-use", "--dialect", "copilot", "--policies"]
-                    .map(OsString::from)
-                    .to_vec();
-            arguments.extend([policies.into(), "--state".into(), state.into()]);
-            Ok(Case {
-                name,
-                program: program.to_owned(),
-                arguments,
-                input,
-                answer: sample.answer,
-                targets: Some(targets),
-            })
+    let calls =
+        rows.into_iter()
+            .zip(named)
+            .map(|((sample, event, policies, state, targets), how)| {
+                let name = format!("{build} {how} {}", sample.name);
+                let hook = Hook {
+                    program,
+                    event: "pre-tool-use",
+                    policies,
+                    state,
+                };
+                hook.case(scene, name, event, sample.answer, targets)
+            });
+    let mut numbers = Numbers::new();
+    let page = |text: String| text.chars().take(PAGE).collect::<String>();
+    let results = [
+        ("logs", page(logs(&mut numbers, PAGE)), "{}", RESULT),
+        ("source", page(source()?), "{}", RESULT),
+        ("60 secrets", secrets(&mut numbers), "redacted:", SECRETS),
+    ];
+    let results = results.into_iter().map(|(what, text, answer, targets)| {
+        let hook = Hook {
+            program,
+            event: "post-tool-use",
+            policies: plain,
+            state: &compiled,
+        };
+        let name = format!("{build} compiled, a result: {what}");
+        hook.case(scene, name, result(scene, &text)?, answer, targets)
+    });
+    calls.chain(results).collect()
+}
+
+/// An event as Copilot CLI writes it after a tool.
+fn result(scene: &Scene, text: &str) -> Result<String, Failure> {
+    let call = scene.event("bash", &json!({"command": "cat notes.txt"}));
+    let mut event: Value = serde_json::from_str(&call)?;
+    let said = json!({"resultType": "success", "textResultForLlm": text});
+    if let Some(fields) = event.as_object_mut() {
+        fields.insert("toolResult".to_owned(), said);
+    }
+    Ok(event.to_string())
+}
+
+/// How a hook is called.
+struct Hook<'a> {
+    program: &'a Path,
+    event: &'a str,
+    policies: &'a Path,
+    state: &'a Path,
+}
+
+impl Hook<'_> {
+    fn case(
+        &self,
+        scene: &Scene,
+        name: String,
+        event: String,
+        answer: &'static str,
+        targets: Targets,
+    ) -> Result<Case, Failure> {
+        let input = scene.beside(&format!("{name}.json"));
+        fs::write(&input, event)?;
+        let mut arguments: Vec<OsString> =
+            ["hook", self.event, "--dialect", "copilot", "--policies"]
+                .map(OsString::from)
+                .to_vec();
+        arguments.extend([self.policies.into(), "--state".into(), self.state.into()]);
+        Ok(Case {
+            name,
+            program: self.program.to_owned(),
+            arguments,
+            input,
+            answer,
+            targets: Some(targets),
         })
-        .collect()
+    }
 }
 
 fn compile(program: &Path, policies: &Path, state: &Path) -> Result<(), Failure> {

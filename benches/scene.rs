@@ -81,14 +81,7 @@ impl Scene {
     /// The shipped policies in a directory of their own, whatever the checkout's modes are.
     pub(crate) fn policies(&self, name: &str) -> io::Result<PathBuf> {
         let target = self.private(name)?;
-        for entry in fs::read_dir(SHIPPED)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                let copy = target.join(entry.file_name());
-                fs::copy(entry.path(), &copy)?;
-                set_mode(&copy, 0o600)?;
-            }
-        }
+        copy_all(Path::new(SHIPPED), &target)?;
         Ok(target)
     }
 
@@ -108,6 +101,23 @@ impl Scene {
     pub(crate) fn sample(&self, sample: &Sample) -> String {
         self.event(sample.tool, &(sample.args)())
     }
+}
+
+/// Copies what is in a folder, for its owner only.
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&copy)?;
+            set_mode(&copy, 0o700)?;
+            copy_all(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), &copy)?;
+            set_mode(&copy, 0o600)?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets a mode, where files have one.

@@ -84,7 +84,12 @@ fn under_shared_names_what_holds_a_secret_is_withheld() {
     let model = MockModel::start([Turn::bash("cat notes.txt"), Turn::bash("echo plain")]);
     stage.run(&model);
     let sent = sent(&model);
-    assert!(!sent.contains(&token()), "{} {}", model.told(0), model.told(1));
+    assert!(
+        !sent.contains(&token()),
+        "{} {}",
+        model.told(0),
+        model.told(1)
+    );
     assert!(model.told(1).contains("plain"), "{}", model.told(1));
 }
 
