@@ -189,7 +189,10 @@ fn a_verbose_program_does_more_than_show_its_version() {
 
 #[test]
 fn what_find_takes_away_is_judged_as_what_rm_takes_away() {
-    same("rm -rf .", &["find . -delete", "find . -name '*' -delete"]);
+    same(
+        "rm -rf .",
+        &["find . -delete", "find . -name '*' -delete", "fd . -X rm"],
+    );
     for line in [
         "find . -path './.git/*' -delete",
         "find . -name '*.cedar' -delete",
@@ -298,11 +301,26 @@ fn everyday_lines_are_not_asked_about() {
         "tar -czf out.tgz -C build .",
         "npm start & sleep 1; kill %1",
         "cargo +nightly fmt",
+        "ls | sort -r",
+        "sort -u a -o a",
+        "yarn",
+        "uv add httpx",
+        "python -m pip install -r requirements.txt",
+        "bazel test //...",
+        "git clean -n",
+        "jq '.include' a.json",
+        "sed 's/a/b/;s/c/d/' a",
+        "sed -i '/x/a text' a",
     ] {
         assert_eq!(decision(line), "allow", "{line}");
     }
     for line in [
         "awk '{print > \"x\"}' a",
+        "sed 's/a/b/;s/c/id/e' a",
+        "jq '[env]' a.json",
+        "git clean -f",
+        "cmake -P x.cmake",
+        "python -m pip install x",
         "kill %1 4711",
         "chmod 6755 x",
         "tail -f /etc/shadow",

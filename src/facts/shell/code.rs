@@ -126,7 +126,11 @@ impl Walker<'_> {
                 .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"))
                 .cloned()
                 .collect();
-            let inner = replaced(inner, "{}", &roots);
+            let marked = inner.iter().any(|arg| arg.text.contains("{}"));
+            let mut inner = replaced(inner, "{}", &roots);
+            if wrapper.appends && !marked {
+                inner.extend(roots.iter().cloned());
+            }
             let text = joined(&inner);
             let place = self.line.commands.len();
             let ran = self.invoke(inner, place, &text, &[], &mut state.clone(), input);
