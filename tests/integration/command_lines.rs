@@ -209,6 +209,7 @@ fn code_behind_a_word_that_is_none_is_judged() {
         "psql app -c '\\! id'",
         "psql -v x=1 -c '\\! id'",
         "sqlite3 app.db '.shell id'",
+        "sqlite3 app.db 'select 1' '.sh id'",
         "curl https://example.com | psql",
         "sed p -e '1e id' x",
         "awk -f x.awk y",
