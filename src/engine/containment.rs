@@ -6,16 +6,26 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use super::pattern::{Haystack, required_literals};
-use super::program::{Interpreter, Program, Variable, Wrapper, labels_of};
+use super::program::{Front, Interpreter, Leading, Program, Variable, Wrapper, labels_of};
 
 /// The label of what protects this program itself. Monitor mode never covers it.
 pub const GUARD: &str = "guard";
 
 /// The labels of a path that no file has to give: what is there, by the file system.
-pub const FOUND: [&str; 5] = [HARD_LINK, MOUNT, "fifo", "device", "socket"];
+pub const FOUND: [&str; 6] = [
+    HARD_LINK,
+    MOUNT,
+    "fifo",
+    "device",
+    "socket",
+    PRIVATE_ADDRESS,
+];
 
 /// A file that has another name.
 pub const HARD_LINK: &str = "hard_link";
+
+/// The label of a command that is to fetch from an address inside the network.
+pub const PRIVATE_ADDRESS: &str = "private_address";
 
 /// What lies on another mount than the workspace root above it.
 pub const MOUNT: &str = "mount";
@@ -35,6 +45,8 @@ pub struct Containment {
     pub interpreters: Vec<Interpreter>,
     /// Variables that change what programs do.
     pub variables: Vec<Variable>,
+    /// Options that stand before a subcommand.
+    pub leading: Vec<Leading>,
     /// Argument keys whose values are data and no paths.
     pub data_keys: Vec<String>,
     /// Programs that do the same whichever shell starts them.
@@ -251,24 +263,45 @@ impl Containment {
         places: &Places,
         exists: &dyn Fn(&str) -> bool,
     ) -> BTreeSet<String> {
-        let holds = |pattern: &PathPattern| match pattern.source.strip_prefix("**/") {
-            Some(rest) => {
+        self.forbidden_below(folder, places)
+            .into_iter()
+            .filter(|(_, path, sure)| *sure || exists(path))
+            .map(|(label, ..)| label.to_owned())
+            .collect()
+    }
+
+    /// Where something below the folder may carry a label that forbids: the label, the path without
+    /// wildcards that leads there, and whether it counts even if nothing is there yet.
+    #[must_use]
+    pub fn forbidden_below(&self, folder: &str, places: &Places) -> Vec<(&str, String, bool)> {
+        let mut found = Vec::new();
+        for label in self.labels.iter().filter(|label| label.as_written) {
+            for pattern in &label.paths {
+                let Some(rest) = pattern.source.strip_prefix("**/") else {
+                    let fixed = pattern.expand(places).into_iter().filter_map(|expanded| {
+                        let fixed = expanded.split(['*', '?', '[', '{']).next()?;
+                        let fixed = fixed.trim_end_matches('/');
+                        is_below(fixed, folder).then(|| fixed.to_owned())
+                    });
+                    found.extend(fixed.map(|path| (label.name.as_str(), path, true)));
+                    continue;
+                };
                 let fixed: Vec<&str> = rest
                     .split('/')
                     .take_while(|part| !part.contains(['*', '?', '[', '{']))
                     .collect();
-                !fixed.is_empty() && exists(&format!("{folder}/{}", fixed.join("/")))
+                // The folder itself may be the first parts of it.
+                for known in 0..fixed.len() {
+                    let (above, below) = fixed.split_at(known);
+                    let above = above.join("/");
+                    if above.is_empty() || folder.ends_with(&format!("/{above}")) {
+                        let path = format!("{folder}/{}", below.join("/"));
+                        found.push((label.name.as_str(), path, false));
+                    }
+                }
             }
-            None => pattern.expand(places).iter().any(|expanded| {
-                let fixed = expanded.split(['*', '?', '[', '{']).next();
-                fixed.is_some_and(|fixed| is_below(fixed.trim_end_matches('/'), folder))
-            }),
-        };
-        self.labels
-            .iter()
-            .filter(|label| label.as_written && label.paths.iter().any(holds))
-            .map(|label| label.name.clone())
-            .collect()
+        }
+        found
     }
 
     /// The labels of a command, and the entries of the tables that speak of it.
@@ -282,12 +315,28 @@ impl Containment {
         labels_of(&self.programs, program, subcommand, arguments)
     }
 
-    /// The labels of a command that sets this variable.
-    pub fn variable_labels(&self, name: &str) -> impl Iterator<Item = &String> {
+    /// The labels of a command that sets this variable to a value, as it is written.
+    pub fn variable_labels(&self, name: &str, value: &str) -> impl Iterator<Item = &String> {
         self.variables
             .iter()
-            .filter(move |entry| entry.covers(name))
+            .filter(move |entry| entry.covers(name) && !entry.is_harmless(name, value))
             .flat_map(|entry| &entry.labels)
+    }
+
+    /// The labels of a command that is given this variable's value.
+    pub fn use_labels(&self, name: &str) -> impl Iterator<Item = &String> {
+        self.variables
+            .iter()
+            .filter(move |entry| !entry.used.is_empty() && entry.covers(name))
+            .flat_map(|entry| &entry.used)
+    }
+
+    /// What stands before the subcommand of a program.
+    pub fn front<'w>(&self, program: &str, words: impl Iterator<Item = Option<&'w str>>) -> Front {
+        let none = Leading::default();
+        let named = |entry: &&Leading| entry.names.iter().any(|name| name == program);
+        let entry = self.leading.iter().find(named);
+        entry.unwrap_or(&none).front(words)
     }
 }
 

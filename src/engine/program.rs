@@ -15,6 +15,8 @@ pub struct Program {
     pub subcommands: Vec<String>,
     /// Only with one of these words among the arguments; empty: with any.
     pub with: Vec<String>,
+    /// And with one of these as well; empty: with any.
+    pub besides: Vec<String>,
     /// Only without all of these words.
     pub without: Vec<String>,
     /// The labels that it then carries.
@@ -29,6 +31,8 @@ pub struct Program {
     pub input_options: Vec<String>,
     /// Options whose value is a path that is written.
     pub output_options: Vec<String>,
+    /// Options with which it saves what it fetches under a name of its own; empty: without any.
+    pub saving_options: Vec<String>,
     /// How many operands in front are data, unless a data option took their place.
     pub data_operands: u8,
 }
@@ -56,6 +60,8 @@ pub enum Operands {
     Move,
     /// It takes them away, and what is below them.
     Delete,
+    /// They are an expression, and it takes away what that finds.
+    Found,
 }
 
 /// What a program prints, for whatever takes it as code or as names of files.
@@ -69,6 +75,8 @@ pub enum Output {
     Filter,
     /// Names of files below the folders that it is given.
     Names,
+    /// The same without hidden ones.
+    Visible,
     /// What it was given, decoded.
     Decoded,
     /// What came over the network.
@@ -77,9 +85,10 @@ pub enum Output {
 
 impl Output {
     /// Each of them with its name in `containment.toml`; what is its own has none.
-    pub const NAMED: [(&'static str, Self); 4] = [
+    pub const NAMED: [(&'static str, Self); 5] = [
         ("filter", Self::Filter),
         ("names", Self::Names),
+        ("visible", Self::Visible),
         ("decoded", Self::Decoded),
         ("download", Self::Download),
     ];
@@ -87,7 +96,8 @@ impl Output {
 
 impl Operands {
     /// Each of them with its name in `containment.toml`; guessing has none.
-    pub const NAMED: [(&'static str, Self); 7] = [
+    pub const NAMED: [(&'static str, Self); 8] = [
+        ("found", Self::Found),
         ("none", Self::None),
         ("read", Self::Read),
         ("copy", Self::Copy),
@@ -113,6 +123,8 @@ pub struct Wrapper {
     pub appends: bool,
     /// Options with which it runs nothing.
     pub except: Vec<String>,
+    /// Options whose value is the folder that the command runs in.
+    pub folders: Vec<String>,
     /// Words after which a command stands, up to `;` or `+`; empty: it stands behind the options.
     pub after: Vec<String>,
     /// Whether the words are put together and read as shell code.
@@ -155,11 +167,14 @@ pub enum CodeOperand {
     All,
     /// Nowhere else.
     Nowhere,
+    /// Only on the standard input: operands are no code.
+    Input,
 }
 
 impl CodeOperand {
     /// Each of them with its name in `containment.toml`.
-    pub const NAMED: [(&'static str, Self); 4] = [
+    pub const NAMED: [(&'static str, Self); 5] = [
+        ("input", Self::Input),
         ("file", Self::File),
         ("code", Self::Code),
         ("all", Self::All),
@@ -174,6 +189,38 @@ pub struct Variable {
     pub names: Vec<String>,
     /// The labels of a command that sets one.
     pub labels: Vec<String>,
+    /// The labels of a command that is given what the line did not set itself.
+    pub used: Vec<String>,
+    /// Assignments, `NAME=value` as they are written, that do no harm.
+    pub harmless: Vec<Pattern>,
+}
+
+/// The options that a program takes before its subcommand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leading {
+    /// The names of the program.
+    pub names: Vec<String>,
+    /// Those that take the next word as their value.
+    pub valued: Vec<String>,
+    /// Those whose value is the folder that it then works in.
+    pub folders: Vec<String>,
+    /// Those that give the command the labels.
+    pub options: Vec<String>,
+    /// The labels.
+    pub labels: Vec<String>,
+    /// Values of such an option that do no harm.
+    pub harmless: Vec<Pattern>,
+}
+
+/// What stands before a subcommand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Front {
+    /// Where the subcommand stands among the words, if there is one.
+    pub subcommand: Option<usize>,
+    /// The words that name a folder to work in, in their order.
+    pub folders: Vec<String>,
+    /// The labels that an option there gives.
+    pub labels: BTreeSet<String>,
 }
 
 impl Program {
@@ -184,6 +231,7 @@ impl Program {
         self.names.iter().any(|name| name == program)
             && (self.subcommands.is_empty() || self.subcommands.iter().any(|s| s == subcommand))
             && (self.with.is_empty() || self.with.iter().any(has))
+            && (self.besides.is_empty() || self.besides.iter().any(has))
             && !self.without.iter().any(has)
     }
 }
@@ -223,13 +271,53 @@ impl Variable {
     /// Whether the entry speaks of that variable.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
-        self.names
-            .iter()
-            .any(|known| match known.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == known,
-            })
+        self.names.iter().any(|known| is_word(name, known))
     }
+
+    /// Whether it does no harm to set the variable to that value.
+    #[must_use]
+    pub fn is_harmless(&self, name: &str, value: &str) -> bool {
+        !self.harmless.is_empty() && any_matches(&self.harmless, &format!("{name}={value}"))
+    }
+}
+
+impl Leading {
+    /// Reads the words up to the subcommand. A word that is not known is `None`.
+    pub fn front<'w>(&self, words: impl Iterator<Item = Option<&'w str>>) -> Front {
+        let mut front = Front::default();
+        let mut words = words.enumerate();
+        let holds = |list: &[String], word: &str| list.iter().any(|known| is_word(word, known));
+        while let Some((index, word)) = words.next() {
+            let Some(word) = word else { break };
+            if !word.starts_with(['-', '+']) {
+                front.subcommand = Some(index);
+                break;
+            }
+            let folder = holds(&self.folders, word);
+            let odd = holds(&self.options, word);
+            let takes = |list: &[String]| list.iter().any(|known| known == word);
+            let next = takes(&self.valued) || takes(&self.folders);
+            let value = match word.split_once('=').filter(|(name, _)| name.len() > 2) {
+                Some((_, value)) => Some(value),
+                None if next => words.next().and_then(|(_, word)| word),
+                None => None,
+            };
+            if folder {
+                front.folders.extend(value.map(str::to_owned));
+            }
+            if odd && !value.is_some_and(|value| any_matches(&self.harmless, value)) {
+                front.labels.extend(self.labels.iter().cloned());
+            }
+        }
+        front
+    }
+}
+
+fn any_matches(patterns: &[Pattern], text: &str) -> bool {
+    let text = [Haystack::new(text)];
+    patterns
+        .iter()
+        .any(|pattern| pattern.matches(&text) == Ok(true))
 }
 
 /// The labels that the entries give, and what the program does to its path operands: the entry
@@ -305,5 +393,24 @@ mod tests {
         };
         assert!(entry.covers("LD_PRELOAD") && entry.covers("PATH"));
         assert!(!entry.covers("PATHS") && !entry.covers("OLD_X"));
+    }
+
+    #[test]
+    fn a_subcommand_stands_behind_the_values_of_options() {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+        let entry = Leading {
+            valued: words(&["--namespace", "-c"]),
+            folders: words(&["-C", "--dir"]),
+            options: words(&["-c"]),
+            labels: words(&["odd"]),
+            ..Leading::default()
+        };
+        let front = |line: &str| entry.front(line.split(' ').map(Some));
+        assert_eq!(front("-v get pods").subcommand, Some(1));
+        assert_eq!(front("--namespace x get").subcommand, Some(2));
+        assert_eq!(front("--namespace=x get").subcommand, Some(1));
+        assert_eq!(front("-C a --dir=b get").folders, ["a", "b"]);
+        assert!(front("-c x=y log").labels.contains("odd"));
+        assert!(front("switch -c x").labels.is_empty());
     }
 }

@@ -1,5 +1,7 @@
 //! Where a search starts: the folders that the fixed part of a glob names.
 
+use globset::GlobBuilder;
+
 /// A glob with more alternatives is not looked into.
 const MOST: usize = 64;
 
@@ -114,6 +116,18 @@ fn group(glob: &str) -> Option<(&str, Vec<&str>, &str)> {
         last = c;
     }
     None
+}
+
+/// Whether one of the names matches a pattern, in any case of letters. What is no pattern
+/// matches all.
+pub fn matches_one<'n>(pattern: &str, mut names: impl Iterator<Item = &'n str>) -> bool {
+    match GlobBuilder::new(pattern).case_insensitive(true).build() {
+        Ok(glob) => {
+            let matcher = glob.compile_matcher();
+            names.any(|name| matcher.is_match(name))
+        }
+        Err(_) => true,
+    }
 }
 
 #[cfg(test)]

@@ -64,6 +64,27 @@ pub fn is_address(text: &str) -> bool {
         })
 }
 
+/// Whether a word that may be an address leads to another machine of the network, or to the cloud's
+/// metadata.
+#[must_use]
+pub fn leads_within(word: &str) -> bool {
+    let dotted = |word: &str| {
+        let host = word.split(['/', ':']).next().unwrap_or_default();
+        host.contains('.')
+            && (host.contains(|c: char| c.is_ascii_alphabetic()) || host.matches('.').count() == 3)
+    };
+    let number = word.len() > 7 && word.chars().all(|c| c.is_ascii_digit());
+    if word.starts_with('-') || !(word.contains("://") || dotted(word) || number) {
+        return false;
+    }
+    let facts = facts(word);
+    let own = matches!(facts.host.as_str(), "localhost" | "0.0.0.0" | "::1" | "::")
+        || facts.host.starts_with("127.")
+        || facts.host.ends_with(".localhost");
+    // A name without a dot is a service beside this one.
+    facts.fault.is_empty() && facts.private && !own && facts.host.contains(['.', ':'])
+}
+
 /// `host:port` has no scheme, `mailto:x` has.
 fn has_scheme(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, rest)| {
@@ -149,6 +170,34 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_the_network_are_told_from_ones_own() {
+        for word in [
+            "http://169.254.169.254/latest",
+            "169.254.169.254/latest",
+            "http://2852039166/",
+            "2852039166",
+            "http://[::ffff:169.254.169.254]/",
+            "http://0xa9fea9fe/",
+            "http://metadata.google.internal/",
+            "http://10.0.0.5:80",
+        ] {
+            assert!(leads_within(word), "{word}");
+        }
+        for word in [
+            "http://localhost:80",
+            "127.0.0.1:3000",
+            "http://web:8080/",
+            "0.5",
+            "5",
+            "out.json",
+            "https://example.com",
+            "-s",
+        ] {
+            assert!(!leads_within(word), "{word}");
+        }
+    }
 
     #[test]
     fn an_address_is_read_as_its_host() {

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::found::found;
 use super::state::{Arg, Input, Origin, State};
 use super::walk::Walker;
-use super::{Access, CodeSource, Command};
+use super::{Access, CodeSource, Command, looks_like_path};
 use crate::engine::program::{CodeOperand, Interpreter, Wrapper, is_word};
 use crate::facts::paths::resolve;
 
@@ -29,42 +30,65 @@ impl Walker<'_> {
             return self.wrapped_after(wrapper, args, state, input);
         }
         let mut variables = Vec::new();
+        let mut folders = Vec::new();
         let mut index = 0;
-        let mut placeholder = None;
+        let mut placeholder: Option<String> = None;
         while let Some(arg) = args.get(index) {
             if !arg.known {
                 break;
             }
             let assignment = arg.text.split_once('=').filter(|_| wrapper.assignments);
+            let next = args.get(index + 1);
             if arg.text == "--" {
                 index += 1;
                 break;
+            } else if wrapper.folders.contains(&arg.text) {
+                folders.extend(next.cloned());
+                index += 2;
             } else if wrapper.valued.contains(&arg.text) {
-                placeholder = matches!(arg.text.as_str(), "-I" | "--replace")
-                    .then(|| args.get(index + 1))
-                    .flatten()
-                    .or(placeholder);
+                let marks = matches!(arg.text.as_str(), "-I" | "--replace");
+                let mark = next.filter(|_| marks).map(|mark| mark.text.clone());
+                placeholder = mark.or(placeholder);
                 index += 2;
             } else if arg.is_option() {
+                let long = arg.text.split_once('=');
+                let folder = long.filter(|(name, _)| wrapper.folders.iter().any(|f| f == name));
+                folders.extend(folder.map(|(_, folder)| Arg::known(folder)));
+                if wrapper.appends {
+                    placeholder = mark_of(&arg.text).or(placeholder);
+                }
                 index += 1;
-            } else if let Some((name, _)) = assignment {
-                variables.push(name.to_owned());
+            } else if let Some((name, value)) = assignment {
+                variables.push((name.to_owned(), value.to_owned()));
                 index += 1;
             } else {
                 break;
             }
         }
-        index += usize::from(wrapper.operands);
+        let operands = index..index + usize::from(wrapper.operands);
+        index = operands.end;
         let mut inner = args.get(index..)?.to_vec();
         if inner.is_empty() {
             return None;
         }
+        // What stands there may be a file that it makes, or locks.
+        for operand in args.get(operands).unwrap_or_default() {
+            if looks_like_path(&operand.text) {
+                self.path(Access::Write, operand, state);
+            }
+        }
+        let mut inside = state.clone();
+        for folder in &folders {
+            self.path(Access::Read, folder, &inside);
+            inside.change_dir(folder, self.here.home, &mut self.globs);
+        }
+        inside.settle();
         if wrapper.joins {
             if inner.iter().any(|arg| !arg.known) {
                 let origin = inner.iter().map(|arg| arg.origin).max().unwrap_or_default();
                 return Some(self.unread(&inner, origin));
             }
-            return Some(self.code(&joined(&inner), &mut state.clone(), input));
+            return Some(self.code(&joined(&inner), &mut inside, input));
         }
         if wrapper.appends {
             let added = input
@@ -72,13 +96,13 @@ impl Walker<'_> {
                 .clone()
                 .unwrap_or_else(|| vec![Arg::unknown(input.origin)]);
             match placeholder {
-                Some(mark) => inner = replaced(inner, &mark.text, &added),
+                Some(mark) => inner = replaced(inner, &mark, &added),
                 None => inner.extend(added),
             }
         }
         let text = joined(&inner);
         let place = self.line.commands.len();
-        Some(self.invoke(inner, place, &text, &variables, &mut state.clone(), input))
+        Some(self.invoke(inner, place, &text, &variables, &mut inside, input))
     }
 
     /// `find … -exec COMMAND {} +`
@@ -89,14 +113,7 @@ impl Walker<'_> {
         state: &mut State,
         input: &Input,
     ) -> Option<Origin> {
-        let mut roots: Vec<Arg> = args
-            .iter()
-            .take_while(|arg| !arg.text.starts_with(['-', '(', '!']))
-            .cloned()
-            .collect();
-        if roots.is_empty() {
-            roots.push(Arg::known("."));
-        }
+        let roots = found(args);
         let mut origin = None;
         for (index, _) in args
             .iter()
@@ -109,7 +126,11 @@ impl Walker<'_> {
                 .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"))
                 .cloned()
                 .collect();
-            let inner = replaced(inner, "{}", &roots);
+            let marked = inner.iter().any(|arg| arg.text.contains("{}"));
+            let mut inner = replaced(inner, "{}", &roots);
+            if wrapper.appends && !marked {
+                inner.extend(roots.iter().cloned());
+            }
             let text = joined(&inner);
             let place = self.line.commands.len();
             let ran = self.invoke(inner, place, &text, &[], &mut state.clone(), input);
@@ -149,12 +170,26 @@ impl Walker<'_> {
                 ends = true;
                 continue;
             }
-            if ends || !arg.is_option() {
+            // `+x` is an option to a shell as well.
+            let plus = entry.shell && text.len() > 1 && text.starts_with('+');
+            if ends || !(arg.is_option() || plus) {
+                // Its code may stand behind words that are none.
+                if matches!(entry.operand, CodeOperand::Nowhere | CodeOperand::Input) {
+                    continue;
+                }
                 if text == "-" {
                     break;
                 }
+                if entry.operand == CodeOperand::Code && !entry.shell {
+                    if worst == CodeSource::None {
+                        worst = self.judge(entry, arg, state, input);
+                    }
+                    continue;
+                }
                 let operand = args.get(index - 1..).unwrap_or_default();
+                let brought = worst != CodeSource::None;
                 return worst.worse_of(match entry.operand {
+                    CodeOperand::File if brought && !entry.shell => CodeSource::None,
                     CodeOperand::File => self.file_or_pipe(arg, state, input, entry),
                     CodeOperand::Code => self.judge(entry, arg, state, input),
                     CodeOperand::All => {
@@ -163,9 +198,14 @@ impl Walker<'_> {
                             origin: operand.iter().map(|a| a.origin).max().unwrap_or_default(),
                             ..Arg::known(joined(operand))
                         };
-                        self.judge(entry, &whole, state, input)
+                        let code = self.judge(entry, &whole, state, input);
+                        let more = operand.len() == 1 && input.present && !entry.shell;
+                        match more.then(|| self.code_on_input(entry, state, input)) {
+                            Some(input) => code.worse_of(input),
+                            None => code,
+                        }
                     }
-                    CodeOperand::Nowhere => CodeSource::None,
+                    CodeOperand::Nowhere | CodeOperand::Input => CodeSource::None,
                 });
             }
             if entry.stdin.iter().any(|word| is_word(text, word)) {
@@ -190,11 +230,15 @@ impl Walker<'_> {
                 if entry.shell {
                     return worst;
                 }
-            } else if entry.valued.iter().any(|word| word == text) {
+            } else if entry.valued.iter().any(|word| ends_with(text, word)) {
                 index += 1;
             }
         }
-        if worst != CodeSource::None || entry.operand != CodeOperand::File || !input.present {
+        let takes_input = matches!(
+            entry.operand,
+            CodeOperand::File | CodeOperand::All | CodeOperand::Input
+        );
+        if worst != CodeSource::None || !takes_input || !input.present {
             return worst;
         }
         self.code_on_input(entry, state, input)
@@ -251,6 +295,10 @@ impl Walker<'_> {
         ) {
             return self.code_on_input(entry, state, input);
         }
+        // Some fetch what they run.
+        if arg.text.contains("://") {
+            return CodeSource::Download;
+        }
         self.path(Access::Read, arg, state);
         self.file(arg, state)
     }
@@ -260,7 +308,7 @@ impl Walker<'_> {
         let places = self.places(arg, state);
         if let Some(origin) = places
             .iter()
-            .filter_map(|place| self.written.get(place))
+            .flat_map(|place| place.ancestors().filter_map(|path| self.written.get(path)))
             .max()
         {
             return match origin {
@@ -279,8 +327,33 @@ impl Walker<'_> {
             return CodeSource::Unknown;
         }
         self.scripts.extend(targets);
+        if self.saved_somewhere {
+            return CodeSource::Download;
+        }
         CodeSource::File
     }
+}
+
+/// The mark that stands for what is added: `-I{}`, `-i`, `--replace=X`.
+fn mark_of(option: &str) -> Option<String> {
+    let mark = match option {
+        "-i" | "--replace" => "{}",
+        _ => ["-I", "-i", "--replace="]
+            .iter()
+            .find_map(|start| option.strip_prefix(start))?,
+    };
+    Some(mark.to_owned())
+}
+
+/// Whether a word is the option, or a cluster of short ones that ends with it.
+fn ends_with(text: &str, option: &str) -> bool {
+    let letter = option
+        .strip_prefix(['-', '+'])
+        .filter(|name| name.chars().count() == 1);
+    text == option
+        || letter.is_some_and(|letter| {
+            text.starts_with(['-', '+']) && !text.starts_with("--") && text.ends_with(letter)
+        })
 }
 
 pub(super) fn code_from(origin: Origin) -> CodeSource {

@@ -5,7 +5,9 @@ use super::state::{Arg, Input, Origin, State, Value};
 use super::syntax::At;
 use super::walk::Walker;
 use super::{Access, CodeSource, Command, glob};
-use crate::engine::program::{CodeOperand, Output};
+use crate::engine::containment::PRIVATE_ADDRESS;
+use crate::engine::program::{CodeOperand, Output, Program};
+use crate::facts::url;
 
 /// Builtins whose words a shell evaluates once more, as arithmetic or as names.
 const EVALUATING: [&str; 8] = [
@@ -23,8 +25,12 @@ impl Walker<'_> {
     ) -> Origin {
         // Behind `!` the grammar takes a block for a program.
         match at.field("name").map(At::text) {
-            Some("{") => return self.code(at.text().trim_start_matches('{'), state, input),
-            Some("}") => return Origin::Here,
+            Some("{") => {
+                self.blocks += 1;
+                return self.code(at.text().trim_start_matches('{'), state, input);
+            }
+            Some("}") if self.blocks > 0 => return Origin::Here,
+            Some("}") => self.uncertain("its syntax is not understood"),
             _ => {}
         }
         let place = self.line.commands.len();
@@ -48,16 +54,17 @@ impl Walker<'_> {
         let args = self.words_of(&words, state);
         let mut input = input.clone();
         let outputs = self.redirects(&redirects, state, &mut input);
-        let mut names = Vec::new();
+        let mut settings = Vec::new();
         for variable in variables {
             let name = variable.field("name").map_or("", At::text).to_owned();
-            if let Some(value) = variable.field("value") {
+            let value = variable.field("value");
+            if let Some(value) = value {
                 self.words(value, state);
             }
-            names.push(name);
+            settings.push((name, value.map_or("", At::text).to_owned()));
         }
         self.inside -= 1;
-        let origin = self.invoke(args, place, at.text(), &names, state, &input);
+        let origin = self.invoke(args, place, at.text(), &settings, state, &input);
         self.write_outputs(&outputs, origin);
         self.behind_heredoc(&redirects, origin, state);
         origin
@@ -70,18 +77,20 @@ impl Walker<'_> {
         args: Vec<Arg>,
         place: usize,
         text: &str,
-        variables: &[String],
+        variables: &[(String, String)],
         state: &mut State,
         input: &Input,
     ) -> Origin {
         if !self.step() {
             return Origin::Unknown;
         }
+        let used = std::mem::take(&mut self.used);
         let Some((first, rest)) = args.split_first() else {
             self.set(variables, text);
             return Origin::Here;
         };
-        if !first.known || first.glob || first.text.is_empty() {
+        // What ends with `/` is no program.
+        if !first.known || first.glob || first.text.is_empty() || first.text.ends_with('/') {
             self.push(Command {
                 text: text.to_owned(),
                 code: code_from(first.origin),
@@ -99,16 +108,23 @@ impl Walker<'_> {
             .filter(|arg| arg.known)
             .map(|arg| arg.text.clone())
             .collect();
-        let subcommand = rest
+        let words = rest
             .iter()
-            .find(|arg| !arg.is_option())
-            .filter(|arg| arg.known)
-            .map_or("", |arg| arg.text.as_str());
+            .map(|arg| arg.known.then_some(arg.text.as_str()));
+        let front = self.tables.front(program, words);
+        let subcommand = front.subcommand.and_then(|index| rest.get(index));
+        let subcommand = subcommand.map_or("", |arg| arg.text.as_str());
         let (mut labels, entries) = self.tables.program_labels(program, subcommand, &known);
-        for name in variables {
-            labels.extend(self.tables.variable_labels(name).cloned());
+        labels.extend(front.labels);
+        for (name, value) in variables {
+            labels.extend(self.tables.variable_labels(name, value).cloned());
         }
-        self.builtin(program, rest, state);
+        for name in &used {
+            labels.extend(self.tables.use_labels(name).cloned());
+        }
+        if self.sends_within(&entries, &known) {
+            labels.insert(PRIVATE_ADDRESS.to_owned());
+        }
 
         let mut command = Command {
             text: text.to_owned(),
@@ -159,8 +175,12 @@ impl Walker<'_> {
         // The words of what it runs are not its own.
         let wraps =
             wrapper.is_some_and(|w| w.after.is_empty()) && command.code == CodeSource::Judged;
-        let sure = wraps || self.operands(&entries, rest, state);
+        let moved = self.moved(&front.folders, state);
+        self.given.clear();
+        let sure = wraps || self.operands(&entries, rest, input, moved.as_ref().unwrap_or(state));
+        command.searches = wrapper.is_some_and(|w| !w.after.is_empty());
         command.reads = self.line.paths.len() > before;
+        self.builtin(program, rest, state);
         // What a script makes of its words is its own affair.
         let takes_any = interpreter.is_some_and(|entry| entry.operand == CodeOperand::File);
         if (!sure && !takes_any) || self.may_be_options(rest, state) {
@@ -172,7 +192,7 @@ impl Walker<'_> {
             .max_by_key(|output| *output as u8)
             .unwrap_or_default();
         match command.output {
-            Output::Own | Output::Filter | Output::Names => {}
+            Output::Own | Output::Filter | Output::Names | Output::Visible => {}
             Output::Decoded => origin = origin.max(Origin::Decoded),
             Output::Download => {
                 origin = Origin::Download;
@@ -190,16 +210,38 @@ impl Walker<'_> {
         let open = |arg: &&Arg| arg.glob && arg.text.starts_with(['*', '?', '[', '-']);
         args.iter().filter(open).any(|arg| {
             state.cwds.iter().any(|cwd| {
-                glob::expand(&arg.text, cwd, &mut self.globs)
-                    .is_none_or(|names| names.iter().any(|name| name.starts_with('-')))
+                glob::expand(&arg.text, cwd, &mut self.globs).is_none_or(|names| {
+                    names
+                        .iter()
+                        .any(|name| name.starts_with('-') && *name != arg.text)
+                })
             })
         })
     }
 
-    fn set(&mut self, variables: &[String], text: &str) {
+    /// Where a program works that is told to work in other folders.
+    fn moved(&mut self, folders: &[String], state: &State) -> Option<State> {
+        let mut moved = (!folders.is_empty()).then(|| state.clone())?;
+        for folder in folders {
+            let folder = Arg::known(folder.as_str());
+            self.path(Access::Read, &folder, &moved);
+            moved.change_dir(&folder, self.here.home, &mut self.globs);
+        }
+        moved.settle();
+        Some(moved)
+    }
+
+    /// Whether a program that fetches is given an address inside the network: of a machine, not of
+    /// this one.
+    fn sends_within(&self, entries: &[&Program], words: &[String]) -> bool {
+        let fetches = entries.iter().any(|entry| entry.output == Output::Download);
+        fetches && words.iter().any(|word| url::leads_within(word))
+    }
+
+    fn set(&mut self, variables: &[(String, String)], text: &str) {
         let labels: Vec<String> = variables
             .iter()
-            .flat_map(|name| self.tables.variable_labels(name).cloned())
+            .flat_map(|(name, value)| self.tables.variable_labels(name, value).cloned())
             .collect();
         if !labels.is_empty() {
             self.setting(text, labels);
@@ -212,14 +254,18 @@ impl Walker<'_> {
             "cd" | "pushd" | "chdir" => {
                 let target = args.iter().find(|arg| !arg.is_option());
                 let home = Arg::known("~");
-                let glob = target.filter(|t| t.known && t.glob);
-                if glob.is_some() {
-                    state.lost = true;
-                } else {
-                    state.change_dir(target.unwrap_or(&home), self.here.home);
+                let target = target.unwrap_or(&home);
+                if target.is("-") && state.previous.is_empty() {
+                    self.uncertain("the folder that it runs in cannot be told");
                 }
+                state.change_dir(target, self.here.home, &mut self.globs);
             }
-            "popd" => state.lost = true,
+            "popd" => {
+                if state.previous.is_empty() {
+                    self.uncertain("the folder that it runs in cannot be told");
+                }
+                state.lost = true;
+            }
             "read" | "mapfile" | "readarray" | "getopts" => {
                 for name in args.iter().filter(|arg| !arg.is_option()) {
                     let value = Value::unknown(Origin::Unknown);

@@ -52,6 +52,9 @@ impl Walker<'_> {
             | "special_variable_name"
             | "file_descriptor"
             | "brace_expression" => {
+                if super::looks_like_another(at.text()) {
+                    self.uncertain("it holds characters that look like others");
+                }
                 word::bare(at.text(), out);
             }
             "raw_string" => word::literal(inner(at.text(), 1), out),
@@ -137,6 +140,7 @@ impl Walker<'_> {
 
     fn variable(&mut self, at: At<'_>, state: &mut State) -> Value {
         let plain = at.named().len() == 1
+            && at.named().iter().all(|part| part.kind() != "subscript")
             && at
                 .children()
                 .iter()
@@ -145,10 +149,22 @@ impl Walker<'_> {
         if at.text() == "$" {
             return Value::known("$");
         }
+        let text = at.text();
+        if text.ends_with(":}") || text == "${}" {
+            self.uncertain("its syntax is not understood");
+        }
+        if !name.is_empty() && !state.variables.contains_key(name) && !text.contains(":+") {
+            self.used.insert(name.to_owned());
+        }
+        if let Some(value) = trimmed(text, name, state) {
+            return value;
+        }
         if !plain {
             self.look_inside(at, state);
-            let text = at.text();
-            if text.starts_with("${!") || text.contains('@') || text.contains(":=") {
+            if text.starts_with("${!")
+                || text.replace("[@]", "").contains('@')
+                || text.contains(":=")
+            {
                 self.uncertain("a variable in it may run code");
             }
             return Value::unknown(Origin::Unknown);
@@ -223,6 +239,49 @@ impl Walker<'_> {
             _ => None,
         }
     }
+}
+
+/// `${name%.ext}` and the like, of a value that is known: what is cut off is a text, or a `*` and a
+/// text. `None`: it is something else.
+fn trimmed(text: &str, name: &str, state: &State) -> Option<Value> {
+    let known = state.variables.get(name).filter(|value| !value.open)?;
+    let rest = text
+        .strip_prefix("${")?
+        .strip_suffix('}')?
+        .strip_prefix(name)?;
+    let sign = rest.get(..1).filter(|sign| matches!(*sign, "%" | "#"))?;
+    let rest = rest.get(1..)?;
+    let greedy = rest.starts_with(sign);
+    let pattern = rest.strip_prefix(sign).unwrap_or(rest);
+    let front = sign == "#";
+    let star = if front {
+        pattern.strip_prefix('*')
+    } else {
+        pattern.strip_suffix('*')
+    };
+    let fixed = star.unwrap_or(pattern);
+    // What is behind the start of a name that nobody knows may be anything.
+    if known.globs && front && star.is_none() {
+        return None;
+    }
+    if fixed.is_empty() || fixed.contains(|c| "*?[]\\\"'$`{}".contains(c)) {
+        return None;
+    }
+    let cut = |text: &String| {
+        let kept = match (front, star.is_some(), greedy) {
+            (true, false, _) => text.strip_prefix(fixed),
+            (false, false, _) => text.strip_suffix(fixed),
+            (true, true, false) => text.split_once(fixed).map(|(_, rest)| rest),
+            (true, true, true) => text.rsplit_once(fixed).map(|(_, rest)| rest),
+            (false, true, false) => text.rsplit_once(fixed).map(|(rest, _)| rest),
+            (false, true, true) => text.split_once(fixed).map(|(rest, _)| rest),
+        };
+        kept.unwrap_or(text).to_owned()
+    };
+    Some(Value {
+        texts: known.texts.iter().map(cut).collect(),
+        ..known.clone()
+    })
 }
 
 /// A text without the quotes at its ends.

@@ -10,6 +10,7 @@
 mod code;
 mod command;
 mod expand;
+mod found;
 mod glob;
 mod operands;
 mod redirect;
@@ -87,6 +88,8 @@ pub struct Command {
     pub depth: usize,
     /// Whether it reads files that it names.
     pub reads: bool,
+    /// Whether it lists the files for which an expression holds.
+    pub searches: bool,
     /// The files that it runs code from, resolved.
     pub scripts: Vec<PathBuf>,
 }
@@ -166,6 +169,8 @@ pub struct PathUse {
     pub given: String,
     /// The directory that it starts from.
     pub cwd: PathBuf,
+    /// Where it stands for files that match a pattern: the folder that they are below.
+    pub below: Option<String>,
 }
 
 /// What the line does.
@@ -193,7 +198,7 @@ fn disguised(line: &str) -> Option<&'static str> {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(
                 c,
-                '\u{a0}' | '\u{ad}' | '\u{1680}' | '\u{180e}' | '\u{feff}'
+                '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{1680}' | '\u{180e}' | '\u{feff}'
             )
             || ('\u{2000}'..='\u{200f}').contains(&c)
             || ('\u{2028}'..='\u{202f}').contains(&c)
@@ -216,6 +221,16 @@ fn disguised(line: &str) -> Option<&'static str> {
         })
         .max();
     (depth > Some(64)).then_some("its brackets go too deep")
+}
+
+/// Whether a bare word holds what looks like a sign of the shell, a path or an address, and is none.
+fn looks_like_another(word: &str) -> bool {
+    let sign = |c: char| {
+        matches!(c, '\u{2010}'..='\u{2015}' | '\u{2024}'..='\u{2026}' | '\u{2044}' | '\u{2212}' | '\u{2215}' | '\u{29f8}')
+            // Full-width letters, digits and signs of paths and options.
+            || matches!(c, '\u{ff0d}'..='\u{ff19}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5e}')
+    };
+    !word.is_ascii() && (word.contains(sign) || word.contains("://"))
 }
 
 /// Whether a word is likely to be taken for a path that matters: absolute, upwards, or a home.

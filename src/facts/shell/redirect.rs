@@ -42,6 +42,7 @@ impl Walker<'_> {
                             .iter()
                             .any(|part| part.kind() != "heredoc_content");
                         self.look_inside(body, state);
+                        open |= self.backquoted(body.text(), state);
                     }
                     let origin = if open { Origin::Unknown } else { Origin::Here };
                     *input = Input {
@@ -115,6 +116,9 @@ impl Walker<'_> {
             }
             if !target.known {
                 self.uncertain("where it is redirected to cannot be told");
+                if target.text.is_empty() {
+                    continue;
+                }
             }
             if reads {
                 *input = Input {
@@ -128,6 +132,28 @@ impl Walker<'_> {
                 outputs.extend(self.places(&target, state));
             }
         }
+    }
+
+    /// Runs what stands in backquotes, which the grammar does not see in a here-document. Whether
+    /// there was anything.
+    fn backquoted(&mut self, text: &str, state: &State) -> bool {
+        let mut parts = vec![String::new()];
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            match (c, parts.last_mut()) {
+                ('\\', Some(part)) => part.extend(chars.next()),
+                ('`', _) => parts.push(String::new()),
+                (c, Some(part)) => part.push(c),
+                _ => {}
+            }
+        }
+        if parts.len().is_multiple_of(2) {
+            self.uncertain("its syntax is not understood");
+        }
+        for part in parts.iter().skip(1).step_by(2) {
+            self.code(part, &mut state.clone(), &Input::default());
+        }
+        parts.len() > 1
     }
 
     /// Remembers where the content of the files comes from that a command wrote.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::glob::{self, Budget};
 use crate::facts::paths::lexical;
 
 /// More values of one variable, or words of one expansion, are not followed.
@@ -32,6 +33,8 @@ pub(super) struct Value {
     pub(super) texts: Vec<String>,
     /// Whether it may be something else as well.
     pub(super) open: bool,
+    /// Whether the texts are patterns, and it is one of the files that match.
+    pub(super) globs: bool,
     /// Where it came from.
     pub(super) origin: Origin,
 }
@@ -47,8 +50,19 @@ pub(super) struct Arg {
     pub(super) glob: bool,
     /// Whether it is the name of a pipe to another command.
     pub(super) pipe: bool,
+    /// Whether it is a folder, and stands for files below it: those with a name like this.
+    pub(super) below: Option<Below>,
     /// Where it came from.
     pub(super) origin: Origin,
+}
+
+/// Files below a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Below {
+    /// The pattern that their name matches, or their path.
+    pub(super) named: String,
+    /// Whether hidden files are among them.
+    pub(super) hidden: bool,
 }
 
 /// What a command finds on its standard input.
@@ -75,6 +89,10 @@ pub(super) struct State {
     pub(super) variables: HashMap<String, Value>,
     /// Its functions: the text of each body.
     pub(super) functions: HashMap<String, String>,
+    /// Where it is if the last command failed.
+    pub(super) failed: BTreeSet<PathBuf>,
+    /// Where it was before the last `cd`.
+    pub(super) previous: BTreeSet<PathBuf>,
 }
 
 impl Value {
@@ -90,6 +108,7 @@ impl Value {
             texts: Vec::new(),
             open: true,
             origin: origin.max(Origin::Unknown),
+            ..Self::default()
         }
     }
 
@@ -100,6 +119,7 @@ impl Value {
             }
         }
         self.open |= other.open || self.texts.len() > ALTERNATIVES;
+        self.globs |= other.globs;
         self.texts.truncate(ALTERNATIVES);
         self.origin = self.origin.max(other.origin);
     }
@@ -141,6 +161,8 @@ impl State {
     /// After two ways that may both have been taken.
     pub(super) fn or(&mut self, other: &Self) {
         self.cwds.extend(other.cwds.iter().cloned());
+        self.failed.extend(other.failed.iter().cloned());
+        self.previous.extend(other.previous.iter().cloned());
         self.lost |= other.lost;
         self.bound();
         for (name, value) in &other.variables {
@@ -163,6 +185,12 @@ impl State {
         }
     }
 
+    /// The next command runs whether the last one failed or not.
+    pub(super) fn settle(&mut self) {
+        self.cwds.append(&mut self.failed);
+        self.bound();
+    }
+
     fn bound(&mut self) {
         self.lost |= self.cwds.len() > FOLDERS;
         while self.cwds.len() > FOLDERS {
@@ -171,10 +199,18 @@ impl State {
     }
 
     /// Follows `cd`. A folder that is not there may be made by then, or the step may fail.
-    pub(super) fn change_dir(&mut self, target: &Arg, home: Option<&Path>) {
-        if !target.known || target.glob || target.text == "-" {
+    pub(super) fn change_dir(&mut self, target: &Arg, home: Option<&Path>, globs: &mut Budget) {
+        if target.text == "-" && !self.previous.is_empty() {
+            self.cwds = std::mem::take(&mut self.previous);
+            return;
+        }
+        if !target.known || target.below.is_some() || target.text == "-" {
             self.lost = true;
             return;
+        }
+        self.previous.clone_from(&self.cwds);
+        if target.glob {
+            return self.change_to_one_of(&target.text, globs);
         }
         let given = match (target.text.strip_prefix('~'), home) {
             (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
@@ -191,10 +227,28 @@ impl State {
                     self.cwds.insert(real);
                 }
                 _ => {
-                    self.cwds.insert(cwd);
+                    self.failed.insert(cwd);
                     self.cwds.insert(new);
                 }
             }
+        }
+        self.bound();
+    }
+
+    /// Any of the folders that match, or none.
+    fn change_to_one_of(&mut self, pattern: &str, globs: &mut Budget) {
+        let before = std::mem::take(&mut self.cwds);
+        for cwd in before {
+            let Some(matches) = glob::expand(pattern, &cwd, globs) else {
+                self.lost = true;
+                continue;
+            };
+            let folders = matches
+                .iter()
+                .filter_map(|name| cwd.join(name).canonicalize().ok())
+                .filter(|real| real.is_dir());
+            self.cwds.extend(folders);
+            self.cwds.insert(cwd);
         }
         self.bound();
     }

@@ -1,11 +1,12 @@
 //! The statements of a line, followed in the order that a shell would.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::found::found;
 use super::glob;
-use super::state::{Arg, Input, Origin, State, Value};
+use super::state::{Arg, Below, Input, Origin, State, Value};
 use super::syntax::{At, parse};
 use super::word::{self, Piece};
 use super::{Line, PathUse, Surroundings};
@@ -39,6 +40,14 @@ pub(super) struct Walker<'a> {
     pub(super) scripts: Vec<PathBuf>,
     /// How many commands the one at hand stands inside of.
     pub(super) inside: usize,
+    /// What the variables are called to whose values the words at hand lead.
+    pub(super) used: BTreeSet<String>,
+    /// Whether something was saved from the network under a name that nobody knows.
+    pub(super) saved_somewhere: bool,
+    /// The files and folders that the newest command was given.
+    pub(super) given: Vec<Arg>,
+    /// How many blocks are open that the grammar took for programs.
+    pub(super) blocks: usize,
     depth: usize,
     levels: usize,
     steps: usize,
@@ -58,6 +67,10 @@ impl<'a> Walker<'a> {
             seen: HashSet::new(),
             scripts: Vec::new(),
             inside: 0,
+            used: BTreeSet::new(),
+            saved_somewhere: false,
+            given: Vec::new(),
+            blocks: 0,
             depth: 0,
             levels: 0,
             steps: 0,
@@ -103,6 +116,7 @@ impl<'a> Walker<'a> {
         let mut origin = Origin::Here;
         for part in parts {
             origin = origin.max(self.statement(*part, state, input));
+            state.settle();
         }
         origin
     }
@@ -261,14 +275,27 @@ impl<'a> Walker<'a> {
             return Origin::Here;
         };
         let before = state.clone();
-        let origin = self.statement(*first, state, input);
-        let after = state.clone();
+        let mut origin = self.statement(*first, state, input);
         if at.has("||") {
+            state.settle();
+            let after = state.clone();
             // The second part runs where the first one failed.
             state.or(&before);
+            origin = origin.max(self.sequence(rest, state, input));
+            state.or(&after);
+            return origin;
         }
-        let origin = origin.max(self.sequence(rest, state, input));
-        state.or(&after);
+        for part in rest {
+            // It runs only where the first part did not fail.
+            let mut failed = std::mem::take(&mut state.failed);
+            let after = state.clone();
+            origin = origin.max(self.statement(*part, state, input));
+            let (cwds, lost) = (state.cwds.clone(), state.lost);
+            state.or(&after);
+            failed.extend(std::mem::replace(&mut state.cwds, cwds));
+            state.failed.append(&mut failed);
+            state.lost = lost;
+        }
         origin
     }
 
@@ -317,20 +344,29 @@ impl<'a> Walker<'a> {
             return None;
         }
         match command.output {
-            Output::Names => {}
+            Output::Names | Output::Visible => {}
             // A filter of the list, if it reads no file of its own.
             Output::Filter => return input.lists.clone().filter(|_| !command.reads),
             _ => return None,
         }
-        // Names in the folder at hand, or below what the command was given.
-        let given = command
-            .arguments
-            .iter()
-            .filter(|word| super::looks_like_path(word) || command.program == "find");
-        let given = given
-            .take_while(|word| !word.starts_with('-'))
-            .map(Arg::known);
-        Some([Arg::known(".")].into_iter().chain(given).collect())
+        let hidden = command.output == Output::Names;
+        let below = |named: &str| {
+            let named = named.to_owned();
+            Some(Below { named, hidden })
+        };
+        // Where the table tells how, what it finds; else files below what it was given.
+        if command.searches {
+            let words: Vec<Arg> = command.arguments.iter().map(Arg::known).collect();
+            return Some(found(&words));
+        }
+        let mut given = self.given.clone();
+        if given.is_empty() {
+            given.push(Arg::known("."));
+        }
+        for arg in &mut given {
+            arg.below = below("*");
+        }
+        Some(given)
     }
 
     fn redirected(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
@@ -353,6 +389,9 @@ impl<'a> Walker<'a> {
             self.look_inside(name, state);
         }
         let value = at.field("value");
+        if value.is_some_and(has_hidden_code) {
+            self.uncertain("a variable in it holds what arithmetic would run");
+        }
         let mut new = match value {
             Some(word) => self.value(word, state),
             None => Value::known(""),
@@ -365,7 +404,8 @@ impl<'a> Walker<'a> {
             // Words are then split elsewhere.
             self.uncertain("it changes where words are split");
         }
-        let labels: Vec<String> = self.tables.variable_labels(&name).cloned().collect();
+        let text = value.map_or("", At::text);
+        let labels: Vec<String> = self.tables.variable_labels(&name, text).cloned().collect();
         if !labels.is_empty() {
             self.setting(at.text(), labels);
         }
@@ -407,6 +447,7 @@ impl<'a> Walker<'a> {
         let mut value = Value::default();
         for arg in word::expand(quoted(pieces)) {
             value.open |= !arg.known;
+            value.globs |= arg.glob;
             value.origin = value.origin.max(arg.origin);
             if arg.known {
                 value.texts.push(arg.text);
@@ -416,6 +457,9 @@ impl<'a> Walker<'a> {
     }
 
     fn declaration(&mut self, at: At<'_>, state: &mut State, input: &Input) -> Origin {
+        if has_hidden_code(at) {
+            self.uncertain("a declaration evaluates what stands in an index");
+        }
         let mut args = Vec::new();
         for child in at.children() {
             match child.kind() {
@@ -424,8 +468,11 @@ impl<'a> Walker<'a> {
                     args.extend(name.map(|name| Arg::known(format!("{name}=…"))));
                 }
                 "variable_name" | "simple_expansion" if at.kind() == "unset_command" => {
-                    let labels: Vec<String> =
-                        self.tables.variable_labels(child.text()).cloned().collect();
+                    let labels: Vec<String> = self
+                        .tables
+                        .variable_labels(child.text(), "")
+                        .cloned()
+                        .collect();
                     if !labels.is_empty() {
                         self.setting(at.text(), labels);
                     }
@@ -454,6 +501,7 @@ impl<'a> Walker<'a> {
         for word in at.fields("value") {
             for arg in self.words(word, state) {
                 value.open |= !arg.known;
+                value.globs |= arg.glob;
                 value.origin = value.origin.max(arg.origin);
                 value.texts.extend(arg.known.then_some(arg.text));
             }
@@ -462,6 +510,9 @@ impl<'a> Walker<'a> {
             self.look_inside(at, &mut state.clone());
         }
         if let Some(name) = at.field("variable") {
+            if name.text().starts_with(|c: char| c.is_ascii_digit()) {
+                self.uncertain("its syntax is not understood");
+            }
             state.variables.insert(name.text().to_owned(), value);
         }
         let body: Vec<_> = at.field("body").into_iter().collect();

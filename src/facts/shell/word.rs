@@ -232,7 +232,7 @@ fn fill(pieces: Vec<Piece>, args: &mut Vec<Arg>) {
     if let [Piece::Value(value, false)] = pieces.as_slice() {
         for text in &value.texts {
             for word in text.split_whitespace() {
-                let glob = word.contains(['*', '?', '[']);
+                let glob = value.globs || word.contains(['*', '?', '[']);
                 let arg = Arg {
                     glob,
                     origin: value.origin,
@@ -272,7 +272,7 @@ fn fill(pieces: Vec<Piece>, args: &mut Vec<Arg>) {
                     for text in &value.texts {
                         let mut word = word.clone();
                         word.text.push_str(text);
-                        word.glob |= !quoted && text.contains(['*', '?', '[']);
+                        word.glob |= (value.globs || !quoted) && text.contains(['*', '?', '[']);
                         word.known &= !splits;
                         word.origin = word.origin.max(value.origin);
                         next.push(word);

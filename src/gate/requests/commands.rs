@@ -11,9 +11,9 @@ use super::{Asker, Fault, display, distinct};
 use crate::engine::action::Action;
 use crate::engine::containment::GUARD;
 use crate::engine::request::{CommandFacts, Context, Request, Resource, ToolFacts};
-use crate::facts::paths;
 use crate::facts::scripts::{self, Scripts};
 use crate::facts::shell::{self, Access, CodeSource, Command, Line, PathUse, Surroundings};
+use crate::facts::{globs, paths};
 use crate::gate::event::ToolCall;
 
 /// The keys that hosts use for a command line.
@@ -24,6 +24,9 @@ const SCRIPTS: usize = 32;
 
 /// What is taken to be tracked where git's index cannot be looked into.
 const MAY_BE_TRACKED: &str = ".github/hooks/copilot-bridge.json";
+
+/// More guarded files below a folder are not compared with a name.
+const FOUND_LIMIT: usize = 512;
 
 /// A larger index of git is not searched, in bytes.
 const INDEX_LIMIT: u64 = 64 << 20;
@@ -225,7 +228,42 @@ impl Asker<'_> {
             let below = tables.labels_below(&facts.resolved, &self.places, &exists);
             facts.labels.extend(below);
         }
+        if let Some(folder) = path.below.as_ref().filter(|_| path.access != Access::Read) {
+            let folder = paths::resolve(folder, &path.cwd, self.home).target;
+            let name = path.given.rsplit('/').next().unwrap_or_default();
+            facts.labels.extend(self.found_below(&folder, name));
+        }
         self.ask(action, Resource::Path(facts), &context)
+    }
+
+    /// The labels of what is guarded below a folder, and has a name that matches, or stands below
+    /// something that has.
+    fn found_below(&self, folder: &Path, name: &str) -> BTreeSet<String> {
+        let tables = &self.bundle.settings.containment;
+        let guarded = tables.forbidden_below(&display(folder), &self.places);
+        let mut labels = BTreeSet::new();
+        let mut open: Vec<PathBuf> = guarded
+            .iter()
+            .map(|(_, path, _)| PathBuf::from(path))
+            .filter(|path| path.symlink_metadata().is_ok())
+            .collect();
+        let mut left = FOUND_LIMIT;
+        while let Some(path) = open.pop() {
+            let Some(next) = left.checked_sub(1) else {
+                // Too many to look at: any of them may be meant.
+                labels.extend(guarded.iter().map(|(label, ..)| (*label).to_owned()));
+                return labels;
+            };
+            left = next;
+            let below = path.strip_prefix(folder).unwrap_or(&path);
+            if globs::matches_one(name, below.iter().filter_map(|part| part.to_str())) {
+                let path = display(&path);
+                labels.extend(tables.path_labels(&path, &path, &self.places));
+            }
+            let entries = path.read_dir().into_iter().flatten().flatten();
+            open.extend(entries.map(|entry| entry.path()));
+        }
+        labels
     }
 
     /// The guarded files that git would change with the work tree: those that its index names.

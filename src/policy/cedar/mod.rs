@@ -339,6 +339,14 @@ pub(super) fn check_references(
                 .programs
                 .iter()
                 .any(|entry| entry.labels.contains(name))
+            || containment
+                .variables
+                .iter()
+                .any(|entry| entry.labels.contains(name) || entry.used.contains(name))
+            || containment
+                .leading
+                .iter()
+                .any(|entry| entry.labels.contains(name))
     };
     for located in policies {
         let labels = located.references.labels.iter();

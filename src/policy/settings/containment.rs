@@ -25,6 +25,7 @@ pub const KEYS: &[Key] = &[
     key("wrapper", Merge::BaseOnly),
     key("interpreter", Merge::BaseOnly),
     key("variable", Merge::BaseOnly),
+    key("leading", Merge::BaseOnly),
 ];
 
 /// The keys of `[[label]]`.
@@ -103,6 +104,10 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
     for table in root.tables("interpreter", reader) {
         let entry = programs::interpreter(table, reader);
         containment.interpreters.extend(entry);
+    }
+    for table in root.tables("leading", reader) {
+        let entry = programs::leading(table, reader);
+        containment.leading.extend(entry);
     }
     for table in root.tables("variable", reader) {
         containment

@@ -8,7 +8,7 @@ use super::permission::compile;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::pattern::{Awake, Pattern, PatternScope};
 use crate::engine::program::{
-    CodeOperand, Interpreter, Operands, Output, Program, Variable, Wrapper,
+    CodeOperand, Interpreter, Leading, Operands, Output, Program, Variable, Wrapper,
 };
 use crate::policy::diagnostic::{Code, Problem};
 
@@ -17,6 +17,7 @@ pub const PROGRAM: &[Key] = &[
     key("names", Merge::PerFile),
     key("subcommands", Merge::PerFile),
     key("with", Merge::PerFile),
+    key("besides", Merge::PerFile),
     key("without", Merge::PerFile),
     key("labels", Merge::PerFile),
     key("operands", Merge::PerFile),
@@ -24,6 +25,7 @@ pub const PROGRAM: &[Key] = &[
     key("data_options", Merge::PerFile),
     key("input_options", Merge::PerFile),
     key("output_options", Merge::PerFile),
+    key("saving_options", Merge::PerFile),
     key("data_operands", Merge::PerFile),
     key("examples", Merge::PerFile),
     key("counterexamples", Merge::PerFile),
@@ -37,6 +39,7 @@ pub const WRAPPER: &[Key] = &[
     key("assignments", Merge::PerFile),
     key("appends", Merge::PerFile),
     key("except", Merge::PerFile),
+    key("folders", Merge::PerFile),
     key("after", Merge::PerFile),
     key("joins", Merge::PerFile),
 ];
@@ -57,7 +60,26 @@ pub const INTERPRETER: &[Key] = &[
 ];
 
 /// The keys of `[[variable]]`.
-pub const VARIABLE: &[Key] = &[key("names", Merge::PerFile), key("labels", Merge::PerFile)];
+pub const VARIABLE: &[Key] = &[
+    key("names", Merge::PerFile),
+    key("labels", Merge::PerFile),
+    key("used", Merge::PerFile),
+    key("harmless", Merge::PerFile),
+    key("examples", Merge::PerFile),
+    key("counterexamples", Merge::PerFile),
+];
+
+/// The keys of `[[leading]]`.
+pub const LEADING: &[Key] = &[
+    key("names", Merge::PerFile),
+    key("valued", Merge::PerFile),
+    key("folders", Merge::PerFile),
+    key("options", Merge::PerFile),
+    key("labels", Merge::PerFile),
+    key("harmless", Merge::PerFile),
+    key("examples", Merge::PerFile),
+    key("counterexamples", Merge::PerFile),
+];
 
 /// More operands in front than this are a mistake.
 const OPERANDS: std::ops::RangeInclusive<u32> = 0..=8;
@@ -68,6 +90,7 @@ pub(super) fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Progr
         names: names(table, reader)?,
         subcommands: plain(table, "subcommands", reader),
         with: plain(table, "with", reader),
+        besides: plain(table, "besides", reader),
         without: plain(table, "without", reader),
         labels: plain(table, "labels", reader),
         operands: table
@@ -81,6 +104,7 @@ pub(super) fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Progr
         data_options: plain(table, "data_options", reader),
         input_options: plain(table, "input_options", reader),
         output_options: plain(table, "output_options", reader),
+        saving_options: plain(table, "saving_options", reader),
         data_operands: small(table, "data_operands", reader),
     };
     for (key, wanted) in [("examples", true), ("counterexamples", false)] {
@@ -106,6 +130,7 @@ pub(super) fn wrapper(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Wrapp
         assignments: table.flag("assignments", reader),
         appends: table.flag("appends", reader),
         except: plain(table, "except", reader),
+        folders: plain(table, "folders", reader),
         after: plain(table, "after", reader),
         joins: table.flag("joins", reader),
     })
@@ -160,7 +185,28 @@ pub(super) fn variable(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Vari
     Some(Variable {
         names: names(table, reader)?,
         labels: plain(table, "labels", reader),
+        used: plain(table, "used", reader),
+        harmless: harmless(table, reader),
     })
+}
+
+pub(super) fn leading(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Leading> {
+    table.check(LEADING, reader);
+    Some(Leading {
+        names: names(table, reader)?,
+        valued: plain(table, "valued", reader),
+        folders: plain(table, "folders", reader),
+        options: plain(table, "options", reader),
+        labels: plain(table, "labels", reader),
+        harmless: harmless(table, reader),
+    })
+}
+
+/// The patterns of values that do no harm; the examples are such values.
+fn harmless(table: Table<'_>, reader: &mut Reader<'_>) -> Vec<Pattern> {
+    let harmless = patterns(table, "harmless", reader);
+    check_examples(table, &harmless, &[], reader);
+    harmless.into_iter().map(|(pattern, _)| pattern).collect()
 }
 
 fn names(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Vec<String>> {
