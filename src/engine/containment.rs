@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pattern::{Haystack, required_literals};
 use super::program::{Front, Interpreter, Leading, Program, Variable, Wrapper, labels_of};
+use super::sleeping::Sleeping;
 
 /// The label of what protects this program itself. Monitor mode never covers it.
 pub const GUARD: &str = "guard";
@@ -38,7 +39,9 @@ pub struct Containment {
     /// Labels of paths.
     pub labels: Vec<PathLabel>,
     /// Labels of programs.
-    pub programs: Vec<Program>,
+    pub programs: Sleeping<Program>,
+    /// The names of the programs that are agents.
+    pub agents: Vec<String>,
     /// Programs that run the command among their words.
     pub wrappers: Vec<Wrapper>,
     /// Programs that run code.
@@ -306,12 +309,12 @@ impl Containment {
 
     /// The labels of a command, and the entries of the tables that speak of it.
     #[must_use]
-    pub fn program_labels(
-        &self,
-        program: &str,
+    pub fn program_labels<'a>(
+        &'a self,
+        program: &'a str,
         subcommand: &str,
         arguments: &[String],
-    ) -> (BTreeSet<String>, Vec<&Program>) {
+    ) -> (BTreeSet<String>, Vec<&'a Program>) {
         labels_of(&self.programs, program, subcommand, arguments)
     }
 

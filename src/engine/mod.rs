@@ -22,6 +22,7 @@ pub mod program;
 pub mod redaction;
 pub mod request;
 pub mod schema;
+pub mod sleeping;
 
 use std::collections::HashSet;
 use std::fmt;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::containment::GUARD;
 use super::pattern::{Awake, Haystack, Pattern, PatternError};
+use super::sleeping::{Named, Sleeping};
 
 /// What is known about a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,6 +225,12 @@ pub struct Front {
     pub labels: BTreeSet<String>,
 }
 
+impl Named for Program {
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
 impl Program {
     /// Whether the entry speaks of that command.
     #[must_use]
@@ -323,19 +331,24 @@ fn any_matches(patterns: &[Pattern], text: &str) -> bool {
 /// The labels that the entries give, and what the program does to its path operands: the entry
 /// that says most.
 pub(super) fn labels_of<'a>(
-    programs: &'a [Program],
-    program: &str,
+    programs: &'a Sleeping<Program>,
+    program: &'a str,
     subcommand: &str,
     arguments: &[String],
 ) -> (BTreeSet<String>, Vec<&'a Program>) {
-    let entries: Vec<&Program> = programs
-        .iter()
-        .filter(|entry| entry.applies(program, subcommand, arguments))
-        .collect();
-    let labels = entries
-        .iter()
-        .flat_map(|entry| entry.labels.iter().cloned())
-        .collect();
+    let mut labels = BTreeSet::new();
+    let mut entries = Vec::new();
+    for entry in programs.named(program) {
+        let Ok(entry) = entry else {
+            // What the table says of it may be anything.
+            labels.insert(GUARD.to_owned());
+            continue;
+        };
+        if entry.applies(program, subcommand, arguments) {
+            labels.extend(entry.labels.iter().cloned());
+            entries.push(entry);
+        }
+    }
     (labels, entries)
 }
 

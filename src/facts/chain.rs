@@ -77,11 +77,11 @@ impl Lineage {
 /// `names` are the programs that are agents. Processes of one program in a row are one agent: some
 /// hosts start themselves once more.
 #[must_use]
-pub fn agents_above(names: &[&str]) -> u32 {
+pub fn agents_above(names: &[String]) -> u32 {
     let mut agents: Vec<String> = Vec::new();
     let mut last = None;
     for program in ancestors() {
-        let agent = names.contains(&program.as_str()).then_some(program);
+        let agent = names.contains(&program).then_some(program);
         if agent != last {
             agents.extend(agent.clone());
         }
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(program(b"/usr/bin/copilot\0-p\0x\0"), "copilot");
         assert_eq!(program(b"node\0--flag\0/opt/x/bin/claude\0"), "claude");
         assert_eq!(program(b""), "");
-        assert_eq!(agents_above(&["no such agent"]), 0);
+        assert_eq!(agents_above(&["no such agent".to_owned()]), 0);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) fn questions<'a>(
         .depth(event.agent_id.as_deref(), agent.parent.as_deref())
         .max(here.depth)
         .max(if here.count_ancestors {
-            agents_above(&agent_names(bundle))
+            agents_above(&bundle.settings.containment.agents)
         } else {
             0
         });
@@ -162,19 +162,6 @@ fn names_home(args: &Value) -> bool {
     let marks = ["~", "HOME", "USERPROFILE", "%7e", "%7E", "\\"];
     let named = |text: &&str| marks.iter().any(|mark| text.contains(mark));
     texts.iter().any(named)
-}
-
-/// The programs that are agents, as the tables name them.
-fn agent_names(bundle: &Bundle) -> Vec<&str> {
-    let starts = |label: &String| label == "starts_agent";
-    bundle
-        .settings
-        .containment
-        .programs
-        .iter()
-        .filter(|entry| entry.labels.iter().any(starts))
-        .flat_map(|entry| entry.names.iter().map(String::as_str))
-        .collect()
 }
 
 struct Asker<'a> {

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::diagnostic::{Code, Problem, suggest};
 use super::disk::{self, Directory, Refusal, Trust};
 use super::layer::Layer;
@@ -151,15 +149,15 @@ impl SourceFile {
     }
 }
 
-/// SHA-256 over everything that a bundle is made of, in hexadecimal.
+/// BLAKE3 over everything that a bundle is made of, in hexadecimal.
 ///
 /// It names the layers, the names and bytes of their files, and the versions of what reads them.
 #[must_use]
 pub fn digest(sources: &[Source]) -> String {
-    let mut hash = Sha256::new();
+    let mut hash = blake3::Hasher::new();
     // With its length in front, no field can pass for the end of one and the start of the next.
     let mut field = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(&(bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
     field(&FORMAT.to_le_bytes());
@@ -173,7 +171,7 @@ pub fn digest(sources: &[Source]) -> String {
             field(file.text.as_bytes());
         }
     }
-    data_encoding::HEXLOWER.encode(&hash.finalize())
+    hash.finalize().to_hex().to_string()
 }
 
 /// The layer in that directory; `None` if there is no such directory.

@@ -8,6 +8,7 @@ use copilot_bridge::engine::decision::{Effect, FaultClass};
 use copilot_bridge::engine::pattern::{Pattern, PatternScope};
 use copilot_bridge::engine::program::{Operands, Program};
 use copilot_bridge::engine::request::Agent;
+use copilot_bridge::engine::sleeping::Sleeping;
 use copilot_bridge::gate::Refused;
 use copilot_bridge::gate::event::{Body, Capabilities, Event, EventName, ToolCall};
 use copilot_bridge::gate::outcome::Outcome;
@@ -97,14 +98,15 @@ fn bundle(policies: Policies) -> Result<Bundle, Refused> {
             paths: vec![PathPattern::new(source).unwrap()],
         })
         .collect();
-    containment.programs = vec![Program {
+    containment.programs = Sleeping::of(&[Program {
         names: vec!["rm".to_owned(), "cat".to_owned()],
         with: vec!["-f".to_owned()],
         without: vec!["--help".to_owned()],
         labels: vec!["destructive".to_owned()],
         operands: Operands::Write,
         ..Program::default()
-    }];
+    }])
+    .unwrap();
     Ok(bundle)
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::program::{CodeOperand, Interpreter, Operands, Program, Wrapper};
+use crate::engine::sleeping::Sleeping;
 
 fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
@@ -22,7 +23,7 @@ fn tables() -> Containment {
         ..Wrapper::default()
     };
     Containment {
-        programs: vec![
+        programs: Sleeping::of(&[
             with(
                 Output::Filter,
                 program(&["cat", "wc", "ls"], Operands::Read, &[]),
@@ -34,7 +35,8 @@ fn tables() -> Containment {
             with(Output::Names, program(&["find"], Operands::Read, &[])),
             with(Output::Download, program(&["curl"], Operands::Guess, &[])),
             with(Output::Decoded, program(&["base64"], Operands::None, &[])),
-        ],
+        ])
+        .unwrap(),
         wrappers: vec![
             wrapper(&["env", "nohup", "nice", "sudo"], &["-u", "-n"], 0),
             wrapper(&["timeout"], &["-k"], 1),

@@ -337,8 +337,8 @@ pub(super) fn check_references(
             || containment.labels.iter().any(|label| label.name == *name)
             || containment
                 .programs
-                .iter()
-                .any(|entry| entry.labels.contains(name))
+                .all()
+                .any(|entry| entry.is_ok_and(|entry| entry.labels.contains(name)))
             || containment
                 .variables
                 .iter()

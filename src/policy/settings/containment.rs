@@ -34,6 +34,9 @@ pub const LABEL: &[Key] = &[key("name", Merge::PerFile), key("paths", Merge::Per
 /// Whether something counts as inside the workspace.
 const INSIDE: [(&str, Inside); 2] = [("inside", Inside::Inside), ("outside", Inside::Outside)];
 
+/// The label of a program that is an agent.
+const AGENT: &str = "starts_agent";
+
 /// The labels that forbid: the path as it was written counts too, and every layer may add to them.
 pub const RESERVED: [&str; 3] = [GUARD, "starts_code", "credentials"];
 
@@ -92,9 +95,16 @@ pub(super) fn apply(settings: &mut Settings, root: Table<'_>, reader: &mut Reade
         add_label(containment, table, reader);
     }
     for table in root.tables("program", reader) {
-        containment
-            .programs
-            .extend(programs::program(table, reader));
+        let Some(entry) = programs::program(table, reader) else {
+            continue;
+        };
+        if entry.labels.iter().any(|label| label == AGENT) {
+            containment.agents.extend(entry.names.iter().cloned());
+        }
+        if containment.programs.push(&entry).is_err() {
+            let problem = Problem::error(Code::TooLarge, "there are too many programs");
+            return reader.push(table.span(), problem);
+        }
     }
     for table in root.tables("wrapper", reader) {
         containment
