@@ -131,6 +131,7 @@ pub(super) fn questions<'a>(
             let mut requests = asker.call(call)?;
             if here.said_home.is_some() && names_home(&call.args) {
                 asker.home = here.said_home.as_deref();
+                asker.places.home = asker.home.map(display);
                 requests.extend(asker.call(call)?);
             }
             requests

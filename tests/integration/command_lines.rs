@@ -329,3 +329,27 @@ fn everyday_lines_are_not_asked_about() {
         assert_ne!(decision(line), "allow", "{line}");
     }
 }
+
+#[test]
+fn what_git_only_shows_is_no_question() {
+    for line in [
+        "git submodule status",
+        "git bisect log",
+        "git notes list",
+        "git apply --check x.patch",
+        "git format-patch -1",
+    ] {
+        assert_eq!(decision(line), "allow", "{line}");
+    }
+    for line in [
+        "git submodule update",
+        "git submodule foreach ls list",
+        "git bisect run ./x log",
+        "git apply --check --apply x.patch",
+        "git format-patch -o ../x -1",
+        "git push origin list",
+        "git clone https://example.com/list x",
+    ] {
+        assert_ne!(decision(line), "allow", "{line}");
+    }
+}

@@ -212,13 +212,27 @@ fn a_home_is_what_any_program_takes_for_it() {
         assert_eq!(judge(tool, args.clone(), &ws), "deny", "{args}");
         assert_eq!(judge(tool, args.clone(), &home), "deny", "{args}");
     }
-    // What may be read below the one home may not be read below the other.
+    // Each home has what belongs to a home.
     for (tool, args) in [
         ("view", json!({"path": "~/.cargo/registry/x"})),
         ("bash", json!({"command": "ls ~/.cargo/registry"})),
         ("bash", json!({"command": "ls \"$HOME\"/.cargo/registry"})),
     ] {
         assert_eq!(judge(tool, args.clone(), Path::new("")), "allow", "{args}");
-        assert_eq!(judge(tool, args.clone(), &home), "deny", "{args}");
+        assert_eq!(judge(tool, args.clone(), &home), "allow", "{args}");
     }
+    for line in [
+        "cat ~/.ssh/id_rsa",
+        "cat $HOME/.aws/credentials",
+        "ls ~/secrets",
+    ] {
+        assert_eq!(
+            judge("bash", json!({"command": line}), &home),
+            "deny",
+            "{line}"
+        );
+    }
+    // What only the environment calls the home is outside by its own name.
+    let path = home.join(".cargo/registry/x");
+    assert_eq!(judge("view", json!({"path": path}), &home), "deny");
 }
