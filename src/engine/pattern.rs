@@ -81,6 +81,19 @@ impl Pattern {
         }
     }
 
+    /// The same for a pattern that is looked for in few texts: to find out which of them it need not
+    /// be compiled for would cost more.
+    #[must_use]
+    pub const fn rare(id: String, source: String) -> Self {
+        Self {
+            id,
+            source,
+            ignore_case: false,
+            scope: PatternScope::Values,
+            literals: Vec::new(),
+        }
+    }
+
     /// The pattern with its expression compiled, to try it on many texts.
     ///
     /// # Errors

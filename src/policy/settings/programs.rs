@@ -107,6 +107,9 @@ pub(super) fn program(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Progr
         saving_options: plain(table, "saving_options", reader),
         data_operands: small(table, "data_operands", reader),
     };
+    if !reader.thorough {
+        return Some(entry);
+    }
     for (key, wanted) in [("examples", true), ("counterexamples", false)] {
         for example in table.texts(key, reader) {
             let text = match applies(&entry, example.get_ref()) {
@@ -163,6 +166,10 @@ pub(super) fn interpreter(table: Table<'_>, reader: &mut Reader<'_>) -> Option<I
 
 /// Compiles the patterns, and tries the examples on them.
 fn check_examples(table: Table<'_>, quiet: &[Placed], loud: &[Placed], reader: &mut Reader<'_>) {
+    // What does not compile holds nowhere: whoever waits for a judgement gets the stricter one.
+    if !reader.thorough {
+        return;
+    }
     let (Some(quiet), Some(loud)) = (compiled(quiet, reader), compiled(loud, reader)) else {
         return;
     };
@@ -204,7 +211,16 @@ pub(super) fn leading(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Leadi
 
 /// The patterns of values that do no harm; the examples are such values.
 fn harmless(table: Table<'_>, reader: &mut Reader<'_>) -> Vec<Pattern> {
-    let harmless = patterns(table, "harmless", reader);
+    let texts = table.texts("harmless", reader).into_iter();
+    let harmless: Vec<Placed> = texts
+        .map(|text| {
+            let span = text.span();
+            (
+                Pattern::rare("harmless".to_owned(), text.into_inner()),
+                span,
+            )
+        })
+        .collect();
     check_examples(table, &harmless, &[], reader);
     harmless.into_iter().map(|(pattern, _)| pattern).collect()
 }
