@@ -5,10 +5,12 @@
 
 pub mod asked;
 pub mod key;
+pub mod lines;
 mod origin;
 mod private;
 pub mod read;
 pub mod record;
+pub mod verify;
 pub mod writer;
 
 use std::fmt;
