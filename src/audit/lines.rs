@@ -63,7 +63,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<Raw<'_>>> {
+    pub fn line(&mut self) -> io::Result<Option<Raw<'_>>> {
         self.kept.clear();
         let mut long: Option<Sha256> = None;
         let mut length = 0_u64;
@@ -122,13 +122,13 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            let line = lines.next().unwrap().unwrap();
+            let line = lines.line().unwrap().unwrap();
             assert_eq!(line.number, number as u64 + 1);
             assert_eq!(line.length, expected.len() as u64);
             assert_eq!(line.ended, ended);
             assert_eq!(line.digest(), Hash::from(Sha256::digest(expected)));
             assert_eq!(line.is_too_long(), expected.len() > LINE_LIMIT);
         }
-        assert!(lines.next().unwrap().is_none());
+        assert!(lines.line().unwrap().is_none());
     }
 }

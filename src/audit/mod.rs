@@ -8,6 +8,7 @@ pub mod key;
 pub mod lines;
 mod origin;
 mod private;
+pub mod query;
 pub mod read;
 pub mod record;
 pub mod verify;

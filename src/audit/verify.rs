@@ -158,7 +158,7 @@ impl Verifier {
         self.day = day.map(str::to_owned);
         self.report.files += 1;
         let mut lines = Lines::new(reader);
-        while let Some(raw) = lines.next()? {
+        while let Some(raw) = lines.line()? {
             self.line(&raw);
             self.report.bytes += raw.length + u64::from(raw.ended);
             if raw.number % 256 == 0 {

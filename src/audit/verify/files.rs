@@ -89,7 +89,7 @@ fn sort(files: &mut [PathBuf]) -> Result<(), AuditError> {
 fn first(path: &Path) -> io::Result<Option<u64>> {
     let mut lines = Lines::new(File::open(path)?);
     for _ in 0..FIRST {
-        let Some(line) = lines.next()? else {
+        let Some(line) = lines.line()? else {
             break;
         };
         if let Ok(head) = fields::head(line.bytes) {

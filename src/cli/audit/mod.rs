@@ -1,5 +1,9 @@
 //! `audit`: the record, for those who have to look at it.
 
+mod lookup;
+mod query;
+mod row;
+mod show;
 mod verify;
 
 use std::io::Write;
@@ -19,11 +23,20 @@ pub(crate) struct Args {
 enum Verb {
     /// Say whether a record is whole: no line edited, missing, made up or out of order
     Verify(verify::Args),
+    /// Show lines of the record, by what they are about
+    Query(Box<query::Args>),
+    /// Show all that the record says of one decision
+    Show(show::Args),
+    /// Find a value that the record hides, by its HMAC with this installation's key
+    Lookup(lookup::Args),
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     match &args.verb {
         Verb::Verify(args) => verify::run(args, out),
+        Verb::Query(args) => query::run(args, out),
+        Verb::Show(args) => show::run(args, out),
+        Verb::Lookup(args) => lookup::run(args, out),
     }
 }
 
