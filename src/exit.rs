@@ -9,7 +9,7 @@ pub enum Exit {
     Failed,
     /// The call that was asked about is denied.
     Denied,
-    /// A text could not be looked at whole, and so was not let through.
+    /// A text or the record could not be looked at whole, and so nothing was let through.
     Withheld,
     /// The policies cannot be used.
     PolicyInvalid,

@@ -5,10 +5,13 @@
 
 pub mod asked;
 pub mod key;
+pub mod lines;
 mod origin;
 mod private;
+pub mod query;
 pub mod read;
 pub mod record;
+pub mod verify;
 pub mod writer;
 
 use std::fmt;

@@ -191,26 +191,29 @@ impl Log {
     fn end(&self, file: &mut File, path: &Path) -> Result<End, AuditError> {
         let failed = |error: std::io::Error| AuditError::io("read", path, &error);
         let length = file.metadata().map_err(failed)?.len();
-        if length > 0 {
-            return end_of(file, length).map_err(failed);
-        }
-        let earlier = read::days(&self.dir)?
-            .into_iter()
-            .rev()
-            .find(|day| day.as_path() < path && day.metadata().is_ok_and(|m| m.len() > 0));
-        let Some(earlier) = earlier else {
-            return Ok(End {
-                seq: 0,
-                prev: GENESIS.to_owned(),
-                torn: None,
-            });
+        let torn = match end_of(file, length).map_err(failed)? {
+            end if end.seq > 0 => return Ok(end),
+            end => end.torn,
         };
-        let failed = |error: std::io::Error| AuditError::io("read", &earlier, &error);
-        let mut file = File::open(&earlier).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let end = end_of(&mut file, length).map_err(failed)?;
-        // A torn line of an earlier day stays as it is; the chain goes on from the last whole one.
-        Ok(End { torn: None, ..end })
+        // No whole line stands here: the chain goes on from the last one of an earlier day, whose
+        // own torn line stays as it is.
+        for day in read::days(&self.dir)?.into_iter().rev() {
+            if day.as_path() >= path {
+                continue;
+            }
+            let failed = |error: std::io::Error| AuditError::io("read", &day, &error);
+            let mut file = File::open(&day).map_err(failed)?;
+            let length = file.metadata().map_err(failed)?.len();
+            let end = end_of(&mut file, length).map_err(failed)?;
+            if end.seq > 0 {
+                return Ok(End { torn, ..end });
+            }
+        }
+        Ok(End {
+            seq: 0,
+            prev: GENESIS.to_owned(),
+            torn,
+        })
     }
 }
 
@@ -244,12 +247,21 @@ struct Pen<'a> {
 impl Pen<'_> {
     /// One line in one write. What is not written whole is taken back.
     fn write(&mut self, end: &mut End, entry: &Entry<'_>) -> Result<(), AuditError> {
+        self.append(end, entry, b"")
+    }
+
+    fn append(
+        &mut self,
+        end: &mut End,
+        entry: &Entry<'_>,
+        before: &[u8],
+    ) -> Result<(), AuditError> {
         self.stamp.seq = end.seq + 1;
         self.stamp.prev.clone_from(&end.prev);
         let line = v1::line(entry, &self.stamp, self.key);
         let body = line.strip_suffix(b"\n").unwrap_or(&line);
         let prev = HEXLOWER.encode(&Sha256::digest(body));
-        self.put(&line)?;
+        self.put(&[before, &line].concat())?;
         *end = End {
             seq: end.seq + 1,
             prev,
@@ -274,11 +286,11 @@ impl Pen<'_> {
 
     /// Ends a torn line and says so.
     fn recover(&mut self, end: &mut End, torn: &[u8]) -> Result<(), AuditError> {
-        self.put(b"\n")?;
         let digest = HEXLOWER.encode(&Sha256::digest(torn));
         // Chained to the last whole line: chained to the torn bytes, nothing would cover that one.
         let detail = json!({"bytes": torn.len(), "sha256": digest});
-        self.write(end, &notice(Kind::Recovered, "recovered", detail))
+        // In one write with the line feed: what ends the torn line tells of it.
+        self.append(end, &notice(Kind::Recovered, "recovered", detail), b"\n")
     }
 
     /// Takes the notes about late answers into the record.
@@ -304,7 +316,7 @@ impl Pen<'_> {
     }
 }
 
-fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
+pub(super) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
     Entry {
         kind,
         event,

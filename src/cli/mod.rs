@@ -1,5 +1,6 @@
 //! The command line: one file a verb. `hook` is recognised before anything else is built.
 
+mod audit;
 mod config;
 mod demo;
 mod doctor;
@@ -61,9 +62,11 @@ enum Verb {
     Redact(redact::Args),
     /// Take secrets out of what hosts wrote down of their sessions
     Scrub(scrub::Args),
+    /// Verify, search and read the record
+    Audit(audit::Args),
     /// Show the settings that are in force
     Config(config::Args),
-    /// Print the schemas that policies are written against
+    /// Print the schemas of policies and of the record
     Schema(schema::Args),
 }
 
@@ -131,6 +134,7 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Sandbox(args) => sandbox::run(&args, out),
         Verb::Redact(args) => redact::run(&args, out),
         Verb::Scrub(args) => scrub::run(&args, out),
+        Verb::Audit(args) => audit::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
     }

@@ -6,6 +6,7 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+mod audit;
 mod command_lines;
 mod explain;
 mod fixtures;

@@ -57,6 +57,47 @@ pub enum Kind {
     Superseded,
 }
 
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 11] = [
+        Self::ToolUse,
+        Self::Permission,
+        Self::McpCall,
+        Self::Result,
+        Self::Prompt,
+        Self::Session,
+        Self::Error,
+        Self::Notification,
+        Self::Fault,
+        Self::Recovered,
+        Self::Superseded,
+    ];
+
+    /// The kind's name, as it stands in a line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ToolUse => "tool_use",
+            Self::Permission => "permission",
+            Self::McpCall => "mcp_call",
+            Self::Result => "result",
+            Self::Prompt => "prompt",
+            Self::Session => "session",
+            Self::Error => "error",
+            Self::Notification => "notification",
+            Self::Fault => "fault",
+            Self::Recovered => "recovered",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// What the gate knows of an event when it is judged.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 
 fn log(state: &Path) -> Log {
     Log::open(state, None, Durability::Os).unwrap()
@@ -85,6 +86,23 @@ fn a_file_of_nothing_but_a_torn_line_is_recovered() {
 }
 
 #[test]
+fn a_day_that_begins_with_a_torn_line_goes_on_from_the_day_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    let first = log.append(&entry(), false).unwrap();
+    let day = |day: &str| first.file.with_file_name(format!("audit-{day}.jsonl"));
+    fs::rename(&first.file, day("2020-01-01")).unwrap();
+    fs::write(day("2020-01-02"), "torn").unwrap();
+    fs::copy(day("2020-01-02"), &first.file).unwrap();
+    fs::set_permissions(&first.file, fs::Permissions::from_mode(0o600)).unwrap();
+    let second = log.append(&entry(), false).unwrap();
+    assert_eq!(second.seq, 3);
+    let text = fs::read_to_string(&second.file).unwrap();
+    assert!(text.starts_with("torn\n{\"v\":1,\"seq\":2,"), "{text}");
+    assert_whole(dir.path());
+}
+
+#[test]
 fn a_day_is_chained_to_the_day_before() {
     let dir = tempfile::tempdir().unwrap();
     let log = log(dir.path());
@@ -129,7 +147,7 @@ fn a_late_answer_is_told_by_the_next_writer() {
 
 #[test]
 fn a_record_that_others_can_use_is_refused() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let log = log(dir.path());
     let first = log.append(&entry(), false).unwrap();

@@ -1,0 +1,100 @@
+//! Which files a record consists of, and in which order.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::audit::lines::Lines;
+use crate::audit::record::fields;
+use crate::audit::{AuditError, read};
+
+/// So many lines are looked at for the number that a file begins with.
+const FIRST: usize = 8;
+
+/// The files of a record.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// In the order of the chain.
+    pub files: Vec<PathBuf>,
+    /// Whether all of a record should be there: a directory was named, and nothing else.
+    pub whole: bool,
+    /// How many bytes they have.
+    pub bytes: u64,
+}
+
+/// The files that are meant by files and directories, in the order of the chain.
+///
+/// # Errors
+/// If one of them cannot be looked at.
+pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
+    let mut listed = Listed {
+        whole: paths.len() == 1,
+        ..Listed::default()
+    };
+    for path in paths {
+        let metadata =
+            fs::metadata(path).map_err(|error| AuditError::io("look at", path, &error))?;
+        if metadata.is_dir() {
+            let mut days = read::days(path)?;
+            if days.is_empty() {
+                // A state directory has its record one below.
+                days = read::days(&path.join("audit"))?;
+            }
+            if days.is_empty() {
+                return Err(AuditError(format!(
+                    "there is no record in `{}`",
+                    path.display()
+                )));
+            }
+            listed.files.append(&mut days);
+        } else if metadata.is_file() {
+            listed.whole = false;
+            listed.files.push(path.clone());
+        } else {
+            return Err(AuditError(format!("`{}` is no plain file", path.display())));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    listed
+        .files
+        .retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    for path in &listed.files {
+        listed.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+    }
+    sort(&mut listed.files)?;
+    Ok(listed)
+}
+
+/// By day where all names tell a different one, else by the number that they begin with.
+fn sort(files: &mut [PathBuf]) -> Result<(), AuditError> {
+    let days: std::collections::BTreeSet<&str> =
+        files.iter().filter_map(|path| read::day_of(path)).collect();
+    if days.len() == files.len() {
+        files.sort_by(|a, b| read::day_of(a).cmp(&read::day_of(b)));
+        return Ok(());
+    }
+    let mut numbered = Vec::with_capacity(files.len());
+    for path in files.iter() {
+        let first = first(path).map_err(|error| AuditError::io("read", path, &error))?;
+        numbered.push((first, path.clone()));
+    }
+    numbered.sort();
+    for (place, (_, path)) in files.iter_mut().zip(numbered) {
+        *place = path;
+    }
+    Ok(())
+}
+
+/// The number of the first line that has one.
+fn first(path: &Path) -> io::Result<Option<u64>> {
+    let mut lines = Lines::new(File::open(path)?);
+    for _ in 0..FIRST {
+        let Some(line) = lines.line()? else {
+            break;
+        };
+        if let Ok(head) = fields::head(line.bytes) {
+            return Ok(Some(head.seq));
+        }
+    }
+    Ok(None)
+}

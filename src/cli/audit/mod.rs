@@ -1,0 +1,78 @@
+//! `audit`: the record, for those who have to look at it.
+
+mod lookup;
+mod query;
+mod row;
+mod show;
+mod verify;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+use super::Outcome;
+
+/// Verify, search and read the record
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Say whether a record is whole: no line edited, missing, made up or out of order
+    Verify(verify::Args),
+    /// Show lines of the record, by what they are about
+    Query(Box<query::Args>),
+    /// Show all that the record says of one decision
+    Show(show::Args),
+    /// Find a value that the record hides, by its HMAC with this installation's key
+    Lookup(lookup::Args),
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
+    match &args.verb {
+        Verb::Verify(args) => verify::run(args, out),
+        Verb::Query(args) => query::run(args, out),
+        Verb::Show(args) => show::run(args, out),
+        Verb::Lookup(args) => lookup::run(args, out),
+    }
+}
+
+/// `12,480`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 file`, `2 files`
+fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (12_480, "12,480"),
+            (1_000_000, "1,000,000"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(counted(1, "line"), "1 line");
+    }
+}

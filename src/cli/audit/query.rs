@@ -1,0 +1,341 @@
+//! `audit query`: lines of the record, by what they are about.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo, Timestamp};
+use serde_json::Value;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::row::{NAMES, Row};
+use crate::audit::query::{Filter, Tail, lines};
+use crate::audit::read;
+use crate::audit::record::v1::Kind;
+use crate::cli::Outcome;
+use crate::cli::place::Place;
+use crate::cli::progress::Progress;
+use crate::engine::decision::Effect;
+use crate::exit::Exit;
+
+/// How often the record is looked at for new lines.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// No table is narrower.
+const NARROWEST: usize = 60;
+
+/// Show lines of the record, by what they are about
+///
+/// All that is asked has to hold. Days outside the range are not even opened.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Times are UTC: `2026-01-02`, `2026-01-02T03:04:05Z`, or how long ago: `90m`, `7d`, `2w`.\n\
+    A text that the record hides is found by `audit lookup`."
+)]
+pub(super) struct Args {
+    /// Not older
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Older; a day counts as a whole
+    #[arg(long, value_name = "TIME", value_parser = until)]
+    until: Option<Timestamp>,
+    /// Of that session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Of that agent, or one that it started
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Of an agent that works for that entity
+    #[arg(long, value_name = "NAME")]
+    entity: Option<String>,
+    /// Of that tool, by its canonical name
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// With that decision
+    #[arg(long, value_parser = ["allow", "ask", "deny"])]
+    decision: Option<String>,
+    /// Decided by that policy, with or without its layer
+    #[arg(long, value_name = "ID")]
+    policy: Option<String>,
+    /// About a path or address that has this text in it
+    #[arg(long, value_name = "TEXT")]
+    path: Option<String>,
+    /// Written on that machine
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Of that kind
+    #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
+    kind: Option<String>,
+    /// Wait for new lines, until interrupted
+    #[arg(short, long)]
+    follow: bool,
+    /// How to show them
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// The directory that record and key are kept in
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// The lines as they are, for programs
+    Json,
+    /// For spreadsheets
+    Csv,
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    time(text, false)
+}
+
+fn until(text: &str) -> Result<Timestamp, String> {
+    time(text, true)
+}
+
+/// A day, a time, or how long ago. The end of a day is the beginning of the next.
+fn time(text: &str, end: bool) -> Result<Timestamp, String> {
+    let wrong = || "it is a day, a time in UTC, or how long ago: `2026-01-02`, `7d`".to_owned();
+    if let Ok(day) = text.parse::<Date>()
+        && !text.contains(['T', 't', ' '])
+    {
+        let day = if end { day.tomorrow() } else { Ok(day) };
+        let start = day.and_then(|day| day.to_zoned(TimeZone::UTC));
+        return start.map(|start| start.timestamp()).map_err(|_| wrong());
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    let span: Span = text.parse().map_err(|_| wrong())?;
+    let ago = span
+        .to_duration(SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| wrong())?;
+    if ago.is_negative() {
+        return Err(wrong());
+    }
+    Timestamp::now().checked_sub(ago).map_err(|_| wrong())
+}
+
+impl Args {
+    fn filter(&self) -> Filter {
+        Filter {
+            since: self.since,
+            until: self.until,
+            session: self.session.clone(),
+            agent: self.agent.clone(),
+            entity: self.entity.clone(),
+            tool: self.tool.clone(),
+            host: self.host.clone(),
+            decision: self.decision.as_deref().map(|word| match word {
+                "allow" => Effect::Allow,
+                "ask" => Effect::Ask,
+                _ => Effect::Deny,
+            }),
+            kind: self.kind.as_deref().and_then(Kind::named),
+            policy: self.policy.clone(),
+            path: self.path.clone(),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
+    let place = Place {
+        state: args.state.clone(),
+        ..Place::default()
+    };
+    let dir = place.state().join("audit");
+    let days = read::days(&dir)?;
+    let filter = args.filter();
+    let mut printer = Printer::new(args.format, out)?;
+    let sizes: Vec<u64> = days
+        .iter()
+        .map(|day| day.metadata().map_or(0, |metadata| metadata.len()))
+        .collect();
+    let wanted = days.iter().map(|day| filter.wants_day(day));
+    let total = wanted.zip(&sizes).filter(|(wanted, _)| *wanted);
+    // Rows on the same terminal and a bar are in each other's way.
+    let mut progress =
+        (!io::stdout().is_terminal()).then(|| Progress::bytes(total.map(|(_, size)| size).sum()));
+    let mut done = 0;
+    let mut end = None;
+    for (day, size) in days.iter().zip(sizes) {
+        if !filter.wants_day(day) {
+            end = Some((day.clone(), size));
+            continue;
+        }
+        let file =
+            File::open(day).map_err(|error| format!("cannot read `{}`: {error}", day.display()))?;
+        let bytes = lines(file, &mut |line| {
+            done += line.len() + 1;
+            if let Some(progress) = &mut progress {
+                progress.at(done);
+            }
+            match filter.wanted(line) {
+                Some(value) => printer.row(line, &value),
+                None => Ok(()),
+            }
+        })?;
+        end = Some((day.clone(), bytes));
+    }
+    drop(progress);
+    printer.flush()?;
+    let mut tail = Tail::behind(dir, end);
+    if !args.follow {
+        return Ok(Exit::Ok);
+    }
+    loop {
+        std::thread::sleep(PAUSE);
+        tail.more(&mut |line| match filter.wanted(line) {
+            Some(value) => printer.row(line, &value),
+            None => Ok(()),
+        })?;
+        printer.flush()?;
+    }
+}
+
+/// Writes rows in one of the forms.
+enum Printer<'a> {
+    Table {
+        out: &'a mut dyn Write,
+        width: Option<usize>,
+    },
+    Json(&'a mut dyn Write),
+    Csv(Box<csv::Writer<&'a mut dyn Write>>),
+}
+
+impl<'a> Printer<'a> {
+    fn new(format: Format, out: &'a mut dyn Write) -> io::Result<Self> {
+        Ok(match format {
+            Format::Table => {
+                let terminal = io::stdout().is_terminal();
+                let width = terminal_size::terminal_size().filter(|_| terminal);
+                Self::Table {
+                    out,
+                    width: width.map(|(width, _)| usize::from(width.0).max(NARROWEST)),
+                }
+            }
+            Format::Json => Self::Json(out),
+            Format::Csv => {
+                let mut writer = csv::Writer::from_writer(out);
+                writer.write_record(NAMES).map_err(io::Error::from)?;
+                Self::Csv(Box::new(writer))
+            }
+        })
+    }
+
+    fn row(&mut self, line: &[u8], value: &Value) -> io::Result<()> {
+        match self {
+            Self::Table { out, width } => table(&Row::of(value), *width, *out),
+            Self::Json(out) => {
+                out.write_all(line)?;
+                out.write_all(b"\n")
+            }
+            Self::Csv(writer) => writer
+                .write_record(Row::of(value).cells().map(unarmed))
+                .map_err(io::Error::from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Table { out, .. } | Self::Json(out) => out.flush(),
+            Self::Csv(writer) => writer.flush(),
+        }
+    }
+}
+
+/// A cell that no spreadsheet takes for a formula.
+fn unarmed(cell: &str) -> String {
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{cell}")
+    } else {
+        cell.to_owned()
+    }
+}
+
+fn table(row: &Row, width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
+    let colour = match row.decision.as_str() {
+        "allow" => AnsiColor::Green,
+        "ask" => AnsiColor::Yellow,
+        _ => AnsiColor::Red,
+    };
+    let style = Style::new().bold().fg_color(Some(colour.into()));
+    let time = row.time.get(..19).unwrap_or(&row.time).replace('T', " ");
+    // Time, decision and tool, with two blanks behind each.
+    const FIXED: usize = 19 + 2 + 5 + 2 + 12 + 2;
+    let (what, policy) = match width {
+        Some(width) => {
+            let left = width.saturating_sub(FIXED + 2);
+            let policy = row.policy.width().min(left / 2);
+            (left - policy, policy)
+        }
+        None => (row.what.width().max(40), row.policy.width()),
+    };
+    writeln!(
+        out,
+        "{time}  {style}{}{style:#}  {}  {}  {}",
+        fitted(&row.decision, 5),
+        fitted(&row.tool, 12),
+        fitted(&row.what, what),
+        fitted(&row.policy, policy).trim_end()
+    )
+}
+
+/// A text that is so wide on a terminal: filled up, or cut and marked.
+fn fitted(text: &str, width: usize) -> String {
+    let has = text.width();
+    if has <= width {
+        return format!("{text}{}", " ".repeat(width - has));
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for character in text.chars() {
+        let more = character.width().unwrap_or(0);
+        if used + more + 1 > width {
+            break;
+        }
+        used += more;
+        cut.push(character);
+    }
+    if width > 0 {
+        cut.push('…');
+        used += 1;
+    }
+    format!("{cut}{}", " ".repeat(width.saturating_sub(used)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_days_times_or_how_long_ago() {
+        let at = |text: &str| time(text, false).unwrap().to_string();
+        assert_eq!(at("2026-01-02"), "2026-01-02T00:00:00Z");
+        assert_eq!(
+            time("2026-01-02", true).unwrap().to_string(),
+            "2026-01-03T00:00:00Z"
+        );
+        assert_eq!(at("2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z");
+        let ago = Timestamp::now().duration_since(time("7d", false).unwrap());
+        assert_eq!((ago.as_secs() + 30) / 3600, 7 * 24);
+        assert!(time("1w", true).unwrap() < time("90m", false).unwrap());
+        for wrong in ["", "soon", "2026-13-01", "-7d"] {
+            assert!(time(wrong, false).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_fit_their_column() {
+        assert_eq!(fitted("ab", 4), "ab  ");
+        assert_eq!(fitted("abcde", 4), "abc…");
+        assert_eq!(fitted("日本語", 4), "日… ");
+        assert_eq!(fitted("ab", 0), "");
+    }
+}

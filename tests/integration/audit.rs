@@ -1,0 +1,230 @@
+//! `audit`: what an auditor asks of the record that the hooks wrote.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::program::{Answer, Stage, run};
+
+/// A record of a read, a denied command and a question.
+fn recorded() -> Stage {
+    let stage = Stage::new();
+    stage.judge("view", &json!({"path": "a.txt"}));
+    stage.judge("bash", &json!({"command": "sudo ls"}));
+    stage.judge("bash", &json!({"command": "git push"}));
+    stage
+}
+
+fn audit(stage: &Stage, words: &[&str]) -> Answer {
+    let mut command = stage.command(&["audit"]);
+    command.args(words).arg("--state").arg(stage.state());
+    run(command)
+}
+
+fn day(stage: &Stage) -> PathBuf {
+    fs::read_dir(stage.state().join("audit"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .unwrap()
+}
+
+#[test]
+fn what_the_hooks_wrote_is_whole() {
+    let stage = recorded();
+    let answer = audit(&stage, &["verify"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.text.starts_with("3 lines in 1 file, 2"),
+        "{answer:?}"
+    );
+    assert!(answer.text.ends_with(": whole\n"), "{answer:?}");
+    assert_eq!(answer.errors, "");
+    // A copy elsewhere, without key and state.
+    let copy = stage.path("copy.jsonl");
+    fs::copy(day(&stage), &copy).unwrap();
+    let mut command = stage.command(&["audit", "verify", "--format", "json"]);
+    command.arg(&copy);
+    let report = run(command).json();
+    assert_eq!(report["whole"], true);
+    assert_eq!(report["last"]["seq"], 3);
+    assert_eq!(report["findings"], json!([]));
+}
+
+#[test]
+fn an_edit_is_named_with_file_line_and_kind() {
+    let stage = recorded();
+    let path = day(&stage);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("sudo ls", "sudo id", 1)).unwrap();
+    let answer = audit(&stage, &["verify"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let expected = format!(
+        "{}:2: problem: number 2: it is not the line that number 3 was chained to (expected ",
+        path.display()
+    );
+    assert!(answer.text.starts_with(&expected), "{answer:?}");
+    assert!(answer.text.contains(") [edited]\n"), "{answer:?}");
+    assert!(answer.text.ends_with(": 1 problem\n"), "{answer:?}");
+    let report = audit(&stage, &["verify", "--format", "json"]).json();
+    let finding = &report["findings"][0];
+    assert_eq!(finding["kind"], "edited");
+    assert_eq!(finding["line"], 2);
+    assert_eq!(finding["file"], json!(path));
+    assert_eq!(report["whole"], false);
+}
+
+#[test]
+fn a_record_that_is_not_there_cannot_be_called_whole() {
+    let stage = Stage::new();
+    let answer = audit(&stage, &["verify"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.errors.starts_with("error: "), "{answer:?}");
+    assert_eq!(answer.text, "");
+}
+
+#[test]
+fn the_schema_names_every_field_of_a_line() {
+    let stage = recorded();
+    let schema: Value =
+        serde_json::from_str(&run(stage.command(&["schema", "audit"])).text).unwrap();
+    let fields = schema["properties"].as_object().unwrap();
+    for line in stage.record() {
+        assert!(
+            line.as_object()
+                .unwrap()
+                .keys()
+                .all(|key| fields.contains_key(key))
+        );
+    }
+}
+
+#[test]
+fn a_query_shows_what_is_asked_about_in_three_forms() {
+    let stage = recorded();
+    let all = audit(&stage, &["query", "--format", "json"]);
+    assert_eq!(all.text, fs::read_to_string(day(&stage)).unwrap());
+    let count = |words: &[&str]| {
+        let words = [&["query"], words].concat();
+        let answer = audit(&stage, &words);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        answer.text.lines().count()
+    };
+    for (words, expected) in [
+        (&[][..], 3),
+        (&["--decision", "deny"], 1),
+        (&["--decision", "allow"], 1),
+        (&["--tool", "bash"], 2),
+        (&["--tool", "bash", "--decision", "ask"], 1),
+        (&["--policy", "privileged-command"], 1),
+        (&["--policy", "default:privileged-command"], 1),
+        (&["--session", "session-1"], 3),
+        (&["--session", "session-2"], 0),
+        (&["--path", "a.txt"], 1),
+        (&["--kind", "tool_use"], 3),
+        (&["--kind", "result"], 0),
+        (&["--since", "1d"], 3),
+        (&["--until", "1d"], 0),
+        (&["--since", "2020-01-01", "--until", "2020-12-31"], 0),
+    ] {
+        assert_eq!(count(words), expected, "{words:?}");
+    }
+    let table = audit(&stage, &["query", "--decision", "deny"]);
+    let text = &table.text;
+    assert!(
+        text.contains("  deny   bash          shell sudo ls"),
+        "{table:?}"
+    );
+    assert!(
+        text.ends_with("  default:privileged-command\n"),
+        "{table:?}"
+    );
+    let csv = audit(&stage, &["query", "--format", "csv"]).text;
+    assert!(
+        csv.starts_with("seq,time,decision,kind,session,tool,what,policy\n1,"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 4);
+}
+
+#[test]
+fn a_query_follows_what_comes() {
+    use std::io::{BufRead, BufReader};
+    let stage = recorded();
+    let mut command = stage.command(&["audit", "query", "-f", "--format", "json"]);
+    command.args(["--decision", "deny", "--state"]);
+    let mut child = command.arg(stage.state()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        lines
+            .map_while(Result::ok)
+            .try_for_each(|line| send.send(line))
+    });
+    let mut seen = Vec::new();
+    let wait = std::time::Duration::from_secs(10);
+    seen.extend(receive.recv_timeout(wait));
+    stage.judge("bash", &json!({"command": "sudo id"}));
+    seen.extend(receive.recv_timeout(wait));
+    // The day changes: what comes goes into another file.
+    fs::write(stage.state().join("audit/lock"), "2999-01-01").unwrap();
+    stage.judge("bash", &json!({"command": "ls"}));
+    stage.judge("bash", &json!({"command": "sudo id"}));
+    seen.extend(receive.recv_timeout(wait));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let number = |line: &String| serde_json::from_str::<Value>(line).unwrap()["seq"].clone();
+    assert_eq!(seen.iter().map(number).collect::<Vec<_>>(), [2, 4, 6]);
+}
+
+#[test]
+fn one_decision_is_shown_as_explain_would() {
+    let stage = recorded();
+    let answer = audit(&stage, &["show", "2"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for part in [
+        "number    2\n",
+        "event     pre_tool_use (copilot), tool_use\n",
+        "request   shell sudo ls\n",
+        "decision  deny\n  default:privileged-command (",
+        "session   session-1\n",
+    ] {
+        assert!(answer.text.contains(part), "{part}: {}", answer.text);
+    }
+    let line = audit(&stage, &["show", "2", "--format", "json"]).json();
+    assert_eq!(line, stage.record()[1]);
+    let answer = audit(&stage, &["show", "99"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.errors.contains("has no line `99`"), "{answer:?}");
+}
+
+#[test]
+fn what_the_record_hides_is_found_by_its_value() {
+    use super::program::send;
+    let stage = Stage::new();
+    let data = "nobody's business\n";
+    stage.judge("view", &json!({"path": "a.txt"}));
+    stage.judge("create", &json!({"path": "x", "file_text": data}));
+    for value in [data, "nobody's business\n\n"] {
+        let mut command = stage.command(&["audit", "lookup", "-"]);
+        command.arg("--state").arg(stage.state());
+        let answer = send(command, value.as_bytes());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        assert!(answer.text.starts_with("2 2"), "{answer:?}");
+        assert!(
+            answer
+                .text
+                .ends_with("session session-1 tool create /args_redacted/file_text\n"),
+            "{answer:?}"
+        );
+    }
+    let found = audit(&stage, &["lookup", data, "--format", "json"]).json();
+    assert_eq!(found["pointer"], "/args_redacted/file_text");
+    let answer = audit(&stage, &["lookup", "somebody's"]);
+    assert_eq!((answer.code, answer.text.as_str()), (1, ""));
+    let mut command = stage.command(&["audit", "lookup", "x", "--state"]);
+    command.arg(stage.path("elsewhere"));
+    assert_eq!(run(command).code, 1);
+    assert!(!stage.path("elsewhere").exists(), "who looks makes no key");
+}
