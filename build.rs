@@ -25,7 +25,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         lines.join("\n")
     })?;
     let out = std::env::var_os("OUT_DIR").ok_or("cargo names no output directory")?;
-    let path = PathBuf::from(out).join("default.bundle");
-    std::fs::write(path, policy::compile::encode(&bundle)?)?;
+    let out = PathBuf::from(out);
+    std::fs::write(
+        out.join("default.bundle"),
+        policy::compile::encode(&bundle)?,
+    )?;
+    let rules = postcard::to_stdvec(&bundle.settings.redaction)?;
+    std::fs::write(out.join("default.redaction"), rules)?;
     Ok(())
 }

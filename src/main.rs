@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     copilot_bridge::cli::main()
 }
 
-// musl's own allocator doubles what a hook takes.
-#[cfg(target_env = "musl")]
+// musl's own allocator doubles what a hook takes, and glibc's asks the system anew for each large text.
+#[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

@@ -23,6 +23,9 @@ pub(crate) struct Place {
 /// The compiled default policies.
 const BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/default.bundle"));
 
+/// The redaction rules of those, by themselves.
+const SHIPPED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/default.redaction"));
+
 /// Where a machine install keeps its compiled policies.
 pub(crate) const MACHINE_STATE: &str = "/var/lib/copilot-bridge";
 
@@ -62,6 +65,7 @@ impl Place {
         let compiled = Compiled {
             states: &[&self.state(), Path::new(MACHINE_STATE)],
             built_in: BUILT_IN,
+            shipped: SHIPPED,
         };
         policy::open(&self.locations(cwd), compiled)
     }
