@@ -31,6 +31,9 @@ impl std::error::Error for AuditError {}
 impl AuditError {
     /// What failed, on which file, and the system's word for it.
     pub(crate) fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self(format!("cannot {what} `{}`: {error}", path.display()))
+        // Without the system's number, and what a library adds behind it.
+        let text = error.to_string();
+        let text = text.split(" (os error").next().unwrap_or(&text);
+        Self(format!("cannot {what} `{}`: {text}", path.display()))
     }
 }

@@ -1,7 +1,6 @@
 //! Which lines of the record are asked about, day by day and in constant memory.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -209,7 +208,7 @@ fn rest(
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
     use std::io::Seek;
-    let mut file = match File::open(path) {
+    let mut file = match read::open(path) {
         Ok(file) => file,
         // Taken away: a later day may come.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -56,8 +56,19 @@ pub fn day_of(path: &Path) -> Option<&str> {
     day.parse::<jiff::civil::Date>().ok().map(|_| day)
 }
 
+/// A file of the record, to be read.
+///
+/// # Errors
+/// If it cannot be opened, or is no plain file: a FIFO would never end.
+pub fn open(path: &Path) -> std::io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(std::io::Error::other("it is no plain file"))
+}
+
 fn last_in(path: &Path, wanted: &impl Fn(&Value) -> bool) -> std::io::Result<Option<Value>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let mut position = file.metadata()?.len();
     // What was read and still lacks its beginning.
     let mut rest: Vec<u8> = Vec::new();

@@ -202,7 +202,7 @@ impl Log {
                 continue;
             }
             let failed = |error: std::io::Error| AuditError::io("read", &day, &error);
-            let mut file = File::open(&day).map_err(failed)?;
+            let mut file = read::open(&day).map_err(failed)?;
             let length = file.metadata().map_err(failed)?.len();
             let end = end_of(&mut file, length).map_err(failed)?;
             if end.seq > 0 {

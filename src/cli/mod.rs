@@ -113,7 +113,11 @@ pub fn main() -> ExitCode {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         if !gone {
-            let _ = writeln!(anstream::stderr(), "error: {error}");
+            let text = match error.downcast_ref::<io::Error>() {
+                Some(error) => crate::facts::paths::words(error),
+                None => error.to_string(),
+            };
+            let _ = writeln!(anstream::stderr(), "error: {text}");
         }
         Exit::Failed
     });

@@ -1,9 +1,11 @@
 //! Where this user's installation is: from the command line, else from the passwd entry. Never
 //! from an environment variable: the agent may have set it.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use crate::engine::bundle::Bundle;
+use crate::facts::paths::Workspace;
 use crate::gate::place::Installation;
 use crate::policy::compile::Compiled;
 use crate::policy::layer::{ORGANISATION_DIR, USER_DIR, WORKSPACE_DIR};
@@ -18,6 +20,19 @@ pub(crate) struct Place {
     /// The directory that record, key and compiled policies are kept in
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+}
+
+/// The folder that a verb was called in, and what is in force there.
+#[derive(Debug)]
+pub(crate) struct Here {
+    /// As the system names it.
+    pub(crate) cwd: String,
+    /// The policies.
+    pub(crate) bundle: Bundle,
+    /// Where the installation is.
+    pub(crate) installation: Installation,
+    /// The workspace.
+    pub(crate) workspace: Workspace,
 }
 
 /// The compiled default policies.
@@ -68,6 +83,28 @@ impl Place {
             shipped: SHIPPED,
         };
         policy::open(&self.locations(cwd), compiled)
+    }
+
+    /// What is in force in the folder at hand, or what is wrong with the policies.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub(crate) fn here(&self) -> Result<Result<Here, Vec<Problem>>, Box<dyn Error>> {
+        let cwd = std::env::current_dir()?;
+        let bundle = match self.policies(Some(&cwd)) {
+            Ok(bundle) => bundle,
+            Err(problems) => return Ok(Err(problems)),
+        };
+        let installation = self.installation();
+        let cwd = cwd.to_str().ok_or("the working directory is no UTF-8")?;
+        let root = bundle.settings.containment.workspace_root.as_deref();
+        let workspace = installation.workspace(cwd, root)?;
+        Ok(Ok(Here {
+            cwd: cwd.to_owned(),
+            bundle,
+            installation,
+            workspace,
+        }))
     }
 
     /// Where the layers of policies are, for an agent that works in `cwd`.

@@ -8,6 +8,7 @@ use super::progress::Progress;
 use super::texts::{Opened, Wanted};
 use crate::engine::redaction::{Fault, Redactor};
 use crate::exit::Exit;
+use crate::facts::paths::words;
 use crate::scrub::file::{self, Fresh, Refusal};
 use crate::scrub::files::{self, Listed, Unread};
 use crate::scrub::pipe::{self, Broken, Part};
@@ -243,7 +244,7 @@ fn fault(fault: Fault) -> String {
 
 fn message(broken: &Broken) -> String {
     match broken {
-        Broken::Io(error) => format!("the text cannot be handed on: {error}"),
+        Broken::Io(error) => format!("the text cannot be handed on: {}", words(error)),
         Broken::Fault(at, fault) => format!("from line {} on, {fault}", at.line),
         Broken::TooLarge(at) => format!(
             "the document that begins in line {} has more than {} MiB",

@@ -6,7 +6,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::process::Command;
 
-use super::place::Place;
+use super::place::{Here, Place};
 use super::{Outcome, policy};
 use crate::exit::Exit;
 use crate::sandbox::{self, Disk, Plan};
@@ -37,18 +37,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             "`sandbox` is not available here\nhelp: it needs Landlock, which is Linux".into(),
         );
     }
-    let cwd = std::env::current_dir()?;
-    let bundle = match args.place.policies(Some(&cwd)) {
-        Ok(bundle) => bundle,
+    let Here {
+        bundle,
+        installation: here,
+        workspace,
+        ..
+    } = match args.place.here()? {
+        Ok(here) => here,
         Err(problems) => {
             policy::show_problems(&problems, out)?;
             return Ok(Exit::PolicyInvalid);
         }
     };
-    let here = args.place.installation();
     let containment = &bundle.settings.containment;
-    let named = cwd.to_str().ok_or("the working directory is no UTF-8")?;
-    let workspace = here.workspace(named, containment.workspace_root.as_deref())?;
     let mut places = here.places(&workspace);
     if !args.dry_run {
         make(&places.temp);

@@ -57,7 +57,12 @@ impl Pins {
     /// # Errors
     /// If what was kept cannot be read.
     pub fn root(&self, session: &str) -> io::Result<Option<PathBuf>> {
-        match fs::read(self.file(session)) {
+        let file = self.file(session);
+        // A FIFO would never end.
+        if file.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+            return Err(io::Error::other("it is no plain file"));
+        }
+        match fs::read(file) {
             Ok(bytes) => path(&bytes).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -98,5 +103,16 @@ mod tests {
         assert_eq!(pins.root("s").unwrap(), Some(PathBuf::from("/work/ws")));
         pins.keep("s", Path::new("/work/again")).unwrap();
         assert_eq!(pins.root("s").unwrap(), Some(PathBuf::from("/work/again")));
+    }
+
+    #[test]
+    fn a_root_that_is_a_fifo_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let pins = Pins::new(dir.path());
+        pins.keep("s", Path::new("/work/ws")).unwrap();
+        let file = pins.file("s");
+        fs::remove_file(&file).unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(pins.root("s").is_err());
     }
 }

@@ -85,6 +85,42 @@ fn a_record_that_is_not_there_cannot_be_called_whole() {
 }
 
 #[test]
+fn every_verb_says_that_there_is_no_record() {
+    let stage = recorded();
+    fs::remove_dir_all(stage.state().join("audit")).unwrap();
+    for words in [&["query"][..], &["show", "1"], &["lookup", "text"]] {
+        let answer = audit(&stage, words);
+        assert_eq!(answer.code, 1, "{words:?}: {answer:?}");
+        assert!(
+            answer.errors.contains("there is no record in `"),
+            "{words:?}: {answer:?}"
+        );
+        assert!(answer.errors.contains("help: "), "{words:?}: {answer:?}");
+        assert_eq!(answer.text, "", "{words:?}");
+    }
+}
+
+#[test]
+fn no_verb_waits_for_a_day_that_is_a_fifo() {
+    let stage = recorded();
+    let pipe = stage.state().join("audit/audit-2026-01-01.jsonl");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for words in [
+        &["verify"][..],
+        &["query"],
+        &["show", "1"],
+        &["lookup", "text"],
+    ] {
+        let answer = audit(&stage, words);
+        assert_ne!(answer.code, 0, "{words:?}: {answer:?}");
+        assert!(
+            answer.errors.contains("it is no plain file"),
+            "{words:?}: {answer:?}"
+        );
+    }
+}
+
+#[test]
 fn the_schema_names_every_field_of_a_line() {
     let stage = recorded();
     let schema: Value =

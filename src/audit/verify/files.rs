@@ -1,6 +1,6 @@
 //! Which files a record consists of, and in which order.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ fn sort(files: &mut [PathBuf]) -> Result<(), AuditError> {
 
 /// The number of the first line that has one.
 fn first(path: &Path) -> io::Result<Option<u64>> {
-    let mut lines = Lines::new(File::open(path)?);
+    let mut lines = Lines::new(read::open(path)?);
     for _ in 0..FIRST {
         let Some(line) = lines.line()? else {
             break;

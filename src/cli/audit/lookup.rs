@@ -1,15 +1,14 @@
 //! `audit lookup`: where a value is that the record hides.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::row::Row;
+use super::{days, open};
 use crate::audit::key::{self, Key};
 use crate::audit::query::lines;
-use crate::audit::read;
 use crate::cli::place::Place;
 use crate::cli::{Format, Outcome};
 use crate::exit::Exit;
@@ -43,10 +42,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let state = place.state();
     let hmacs = hmacs(&state, &args.value)?;
     let mut found = 0;
-    for day in read::days(&state.join("audit"))? {
-        let file = File::open(&day)
-            .map_err(|error| format!("cannot read `{}`: {error}", day.display()))?;
-        lines(file, &mut |line| {
+    for day in days(args.state.as_deref())? {
+        lines(open(&day)?, &mut |line| {
             let has = |hmac: &String| memchr::memmem::find(line, hmac.as_bytes()).is_some();
             if !hmacs.iter().any(has) {
                 return Ok(());

@@ -6,11 +6,16 @@ mod row;
 mod show;
 mod verify;
 
+use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use super::Outcome;
+use super::place::Place;
+use crate::audit::read;
+use crate::facts::paths::words;
 
 /// Verify, search and read the record
 #[derive(Debug, clap::Args)]
@@ -38,6 +43,33 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Show(args) => show::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
     }
+}
+
+/// The days of an installation's record, the oldest first.
+fn days(state: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+    let dir = directory(state);
+    let days = read::days(&dir).map_err(|error| error.0)?;
+    if days.is_empty() {
+        let dir = dir.display();
+        return Err(format!(
+            "there is no record in `{dir}`\nhelp: name the directory of the installation with `--state`"
+        ));
+    }
+    Ok(days)
+}
+
+/// The folder of an installation's record.
+fn directory(state: Option<&Path>) -> PathBuf {
+    let place = Place {
+        state: state.map(Path::to_path_buf),
+        ..Place::default()
+    };
+    place.state().join("audit")
+}
+
+/// A day of the record.
+fn open(day: &Path) -> Result<File, String> {
+    read::open(day).map_err(|error| format!("cannot read `{}`: {}", day.display(), words(&error)))
 }
 
 /// `12,480`

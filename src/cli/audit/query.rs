@@ -1,6 +1,5 @@
 //! `audit query`: lines of the record, by what they are about.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,11 +12,10 @@ use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::row::{NAMES, Row};
+use super::{days, directory, open};
 use crate::audit::query::{Filter, Tail, lines};
-use crate::audit::read;
 use crate::audit::record::v1::Kind;
 use crate::cli::Outcome;
-use crate::cli::place::Place;
 use crate::cli::progress::Progress;
 use crate::engine::decision::Effect;
 use crate::exit::Exit;
@@ -145,12 +143,12 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
-    let place = Place {
-        state: args.state.clone(),
-        ..Place::default()
+    let dir = directory(args.state.as_deref());
+    let days = match days(args.state.as_deref()) {
+        // Who waits may wait for the first line.
+        Err(_) if args.follow => Vec::new(),
+        days => days?,
     };
-    let dir = place.state().join("audit");
-    let days = read::days(&dir)?;
     let filter = args.filter();
     let mut printer = Printer::new(args.format, out)?;
     let sizes: Vec<u64> = days
@@ -169,9 +167,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             end = Some((day.clone(), size));
             continue;
         }
-        let file =
-            File::open(day).map_err(|error| format!("cannot read `{}`: {error}", day.display()))?;
-        let bytes = lines(file, &mut |line| {
+        let bytes = lines(open(day)?, &mut |line| {
             done += line.len() + 1;
             if let Some(progress) = &mut progress {
                 progress.at(done);

@@ -1,6 +1,5 @@
 //! `audit show`: all that the record says of one decision.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -8,9 +7,8 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
 use super::row::{request, shown};
+use super::{days, directory, open};
 use crate::audit::query::lines;
-use crate::audit::read;
-use crate::cli::place::Place;
 use crate::cli::{Format, Outcome};
 use crate::exit::Exit;
 
@@ -32,18 +30,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
-    let place = Place {
-        state: args.state.clone(),
-        ..Place::default()
-    };
-    let dir = place.state().join("audit");
+    let dir = directory(args.state.as_deref());
     let number: Option<u64> = args.which.parse().ok();
     let quoted = Value::from(args.which.as_str()).to_string();
     let mut found = 0;
-    for day in read::days(&dir)? {
-        let file = File::open(&day)
-            .map_err(|error| format!("cannot read `{}`: {error}", day.display()))?;
-        lines(file, &mut |line| {
+    for day in days(args.state.as_deref())? {
+        lines(open(&day)?, &mut |line| {
             let numbered = number.is_some_and(|number| has_number(line, number));
             if !numbered && memchr::memmem::find(line, quoted.as_bytes()).is_none() {
                 return Ok(());

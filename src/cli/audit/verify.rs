@@ -1,13 +1,12 @@
 //! `audit verify`: is the record whole?
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-use super::counted;
+use super::{counted, open};
 use crate::audit::read;
 use crate::audit::verify::finding::{Finding, Level};
 use crate::audit::verify::{Report, Verifier, files};
@@ -15,6 +14,7 @@ use crate::cli::place::Place;
 use crate::cli::progress::Progress;
 use crate::cli::{Format, Outcome};
 use crate::exit::Exit;
+use crate::facts::paths::words;
 use crate::scrub::report::printable;
 
 /// Say whether a record is whole: no line edited, missing, made up or out of order
@@ -71,8 +71,9 @@ fn look(paths: &[PathBuf]) -> Result<(Report, bool), String> {
     let mut verifier = Verifier::new(listed.whole);
     let mut progress = Progress::bytes(listed.bytes);
     for path in &listed.files {
-        let failed = |error: io::Error| format!("cannot read `{}`: {error}", path.display());
-        let file = File::open(path).map_err(failed)?;
+        let failed =
+            |error: io::Error| format!("cannot read `{}`: {}", path.display(), words(&error));
+        let file = open(path)?;
         let name = path.display().to_string();
         verifier
             .file(&name, read::day_of(path), file, &mut |bytes| {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Args, DIM, HEAD, colour, exit_of};
+use crate::cli::place::Here;
 use crate::cli::{Format, Outcome, policy};
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::Effect;
@@ -19,18 +20,19 @@ use crate::gate::{Gate, Passage, Sink};
 use crate::hook::{self, dialect::Dialect};
 
 pub(super) fn run(args: &Args, line: &str, out: &mut dyn Write) -> Outcome {
-    let cwd = std::env::current_dir()?;
-    let bundle = match args.place.policies(Some(&cwd)) {
-        Ok(bundle) => bundle,
+    let Here {
+        cwd,
+        bundle,
+        installation: here,
+        workspace,
+    } = match args.place.here()? {
+        Ok(here) => here,
         Err(problems) => {
             policy::show_problems(&problems, out)?;
             return Ok(Exit::PolicyInvalid);
         }
     };
-    let here = args.place.installation();
     let tables = &bundle.settings.containment;
-    let named = cwd.to_str().ok_or("the working directory is no UTF-8")?;
-    let workspace = here.workspace(named, tables.workspace_root.as_deref())?;
     let analysed = shell::analyse(
         line,
         tables,
@@ -42,7 +44,7 @@ pub(super) fn run(args: &Args, line: &str, out: &mut dyn Write) -> Outcome {
     );
     let event = json!({
         "sessionId": "explain",
-        "cwd": named,
+        "cwd": cwd,
         "toolName": "bash",
         "toolArgs": {"command": line},
     });

@@ -70,7 +70,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooMuch => "the text is encoded in too many ways to be looked at",
-            Self::Broken => "the compiled redaction rules cannot be read",
+            Self::Broken => {
+                "a redaction rule cannot be used; `copilot-bridge policy check` says which"
+            }
         })
     }
 }
