@@ -4,13 +4,16 @@
 //! days by SHA-256. `audit/README.md` explains every field.
 
 pub mod asked;
+pub mod checkpoint;
 pub mod key;
 pub mod lines;
 mod origin;
 mod private;
+pub mod prove;
 pub mod query;
 pub mod read;
 pub mod record;
+pub mod tree;
 pub mod verify;
 pub mod writer;
 

@@ -193,7 +193,8 @@ impl Tail {
             *position += rest(path, *position, each)?;
         }
         for day in days {
-            if self.file.as_ref().is_none_or(|(path, _)| day > *path) {
+            let later = |path: &Path| read::part_of(&day) > read::part_of(path);
+            if self.file.as_ref().is_none_or(|(path, _)| later(path)) {
                 let bytes = rest(&day, 0, each)?;
                 self.file = Some((day, bytes));
             }

@@ -11,6 +11,9 @@ use super::AuditError;
 /// How much is read at once.
 const BLOCK: u64 = 64 << 10;
 
+/// What the names of the record's files begin with.
+const RECORD: &str = "audit-";
+
 /// The newest line that `wanted` says yes to. Lines that are no JSON are passed over.
 ///
 /// # Errors
@@ -31,6 +34,11 @@ pub fn last(state: &Path, wanted: impl Fn(&Value) -> bool) -> Result<Option<Valu
 /// # Errors
 /// If the directory cannot be read. One that is not there has no files.
 pub fn days(dir: &Path) -> Result<Vec<PathBuf>, AuditError> {
+    dated(dir, RECORD)
+}
+
+/// The files whose names begin so and go on with a day, oldest first.
+pub(super) fn dated(dir: &Path, prefix: &str) -> Result<Vec<PathBuf>, AuditError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -39,21 +47,44 @@ pub fn days(dir: &Path) -> Result<Vec<PathBuf>, AuditError> {
     let mut days: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| day_of(path).is_some())
+        .filter(|path| dated_part(path, prefix).is_some())
         .collect();
-    days.sort();
+    days.sort_by_cached_key(|path| {
+        dated_part(path, prefix).map(|(day, part)| (day.to_owned(), part))
+    });
     Ok(days)
 }
 
-/// The day of a file of the record: `2026-11-21` of `audit-2026-11-21.jsonl`.
+/// The day of a file of the record, and which of its parts it is: `2026-11-21` and 0 of
+/// `audit-2026-11-21.jsonl`, 1 of `audit-2026-11-21.1.jsonl`. Files of a record sort by that.
+#[must_use]
+pub fn part_of(path: &Path) -> Option<(&str, u32)> {
+    dated_part(path, RECORD)
+}
+
+/// The day of a file of the record.
 #[must_use]
 pub fn day_of(path: &Path) -> Option<&str> {
-    let day = path
+    part_of(path).map(|(day, _)| day)
+}
+
+fn dated_part<'a>(path: &'a Path, prefix: &str) -> Option<(&'a str, u32)> {
+    let name = path
         .file_name()?
         .to_str()?
-        .strip_prefix("audit-")?
+        .strip_prefix(prefix)?
         .strip_suffix(".jsonl")?;
-    day.parse::<jiff::civil::Date>().ok().map(|_| day)
+    let (day, part) = match name.split_once('.') {
+        None => (name, 0),
+        // One spelling only, so that no two files are the same part.
+        Some((day, part)) => (
+            day,
+            part.parse()
+                .ok()
+                .filter(|n: &u32| *n > 0 && n.to_string() == part)?,
+        ),
+    };
+    day.parse::<jiff::civil::Date>().ok().map(|_| (day, part))
 }
 
 /// A file of the record, to be read.
@@ -67,7 +98,11 @@ pub fn open(path: &Path) -> std::io::Result<File> {
     Err(std::io::Error::other("it is no plain file"))
 }
 
-fn last_in(path: &Path, wanted: &impl Fn(&Value) -> bool) -> std::io::Result<Option<Value>> {
+/// The newest line of one file that `wanted` says yes to.
+pub(super) fn last_in(
+    path: &Path,
+    wanted: &impl Fn(&Value) -> bool,
+) -> std::io::Result<Option<Value>> {
     let mut file = open(path)?;
     let mut position = file.metadata()?.len();
     // What was read and still lacks its beginning.
@@ -97,6 +132,34 @@ fn last_in(path: &Path, wanted: &impl Fn(&Value) -> bool) -> std::io::Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parts_of_a_day_come_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [
+            "audit-2026-01-01.jsonl",
+            "audit-2026-01-02.jsonl",
+            "audit-2026-01-02.1.jsonl",
+            "audit-2026-01-02.10.jsonl",
+            "audit-2026-01-03.jsonl",
+        ];
+        for name in names.iter().rev().chain(&[
+            "audit-2026-01-02.01.jsonl",
+            "audit-2026-01-02.0.jsonl",
+            "audit-soon.jsonl",
+            "checkpoints-2026-01-02.jsonl",
+        ]) {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let days = days(dir.path()).unwrap();
+        assert_eq!(
+            days.iter()
+                .map(|day| day.file_name().unwrap())
+                .collect::<Vec<_>>(),
+            names
+        );
+        assert_eq!(part_of(&days[3]), Some(("2026-01-02", 10)));
+    }
 
     #[test]
     fn the_newest_line_is_found_across_blocks_and_days() {

@@ -2,6 +2,7 @@
 //!
 //! Needs no key and no policies, and no more memory for a year than for a day.
 
+pub mod cover;
 pub mod files;
 pub mod finding;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use super::lines::{Hash, Lines, Raw};
 use super::record::fields::{self, Head};
 use super::record::v1::{Kind, LINE_LIMIT};
+use cover::{Cover, Covered};
 use finding::{Finding, Level, Place, What};
 
 /// So many findings are kept; the others are counted.
@@ -48,6 +50,8 @@ pub struct Report {
     pub last: Option<(u64, String)>,
     /// How many answers went out before their line was written.
     pub superseded: u64,
+    /// What checkpoints cover.
+    pub covered: Covered,
 }
 
 /// Where a line stands in the chain.
@@ -96,6 +100,17 @@ struct Torn {
     sha256: String,
 }
 
+/// What a line of kind `removed` tells.
+#[derive(Deserialize)]
+struct Removed {
+    detail: Numbers,
+}
+
+#[derive(Deserialize)]
+struct Numbers {
+    last: u64,
+}
+
 /// When the line before was written.
 #[derive(Debug)]
 struct Clock {
@@ -119,6 +134,9 @@ pub struct Verifier {
     damaged: Option<(Option<usize>, Hash)>,
     gaps: VecDeque<(u64, u64, Option<usize>)>,
     clock: Option<Clock>,
+    /// What was found to be missing before the first line.
+    beginning: Option<usize>,
+    cover: Cover,
     report: Report,
 }
 
@@ -138,8 +156,16 @@ impl Verifier {
             damaged: None,
             gaps: VecDeque::new(),
             clock: None,
+            beginning: None,
+            cover: Cover::default(),
             report: Report::default(),
         }
+    }
+
+    /// Holds the record against checkpoints too.
+    #[must_use]
+    pub fn covered_by(self, cover: Cover) -> Self {
+        Self { cover, ..self }
     }
 
     /// Reads the next file of the record. `day` is the day that it is named for; `read` is told how
@@ -170,10 +196,14 @@ impl Verifier {
         Ok(())
     }
 
-    /// What was found in all files.
+    /// What was found in all files. `open` is whether lines may follow that were not looked at.
     #[must_use]
-    pub fn finish(mut self) -> Report {
+    pub fn finish(mut self, open: bool) -> Report {
         self.flush();
+        let (told, covered) = self.cover.finish(open);
+        let last = self.anchor;
+        self.tell(told, &last);
+        self.report.covered = covered;
         self.report
     }
 
@@ -223,7 +253,44 @@ impl Verifier {
         }
         self.flush();
         if self.chain(link) {
-            self.time(head, raw.number);
+            let ts = self.time(head, raw.number);
+            let problems = self.report.problems;
+            let told = self
+                .cover
+                .line((link.seq, &link.digest), (&head.ts, ts), problems);
+            self.tell(told, &link);
+        }
+        if head.kind == Kind::Removed {
+            self.removed(raw);
+        }
+    }
+
+    /// What checkpoints tell of a line.
+    fn tell(&mut self, told: Vec<cover::Told>, link: &Link) {
+        for (what, place, text) in told {
+            let seq = place.is_none().then_some(link.seq);
+            let index = self.note(what, link.file, link.line, seq, text);
+            if let (Some(place), Some(finding)) = (place, self.finding(index)) {
+                finding.place = place;
+            }
+        }
+    }
+
+    /// A writer removed old files: what is missing at the beginning is explained.
+    fn removed(&mut self, raw: &Raw<'_>) {
+        let Ok(Removed { detail }) = serde_json::from_slice(raw.bytes) else {
+            return;
+        };
+        let first = self.report.first.as_ref().map_or(0, |(seq, _)| *seq);
+        if self.beginning.is_some() && detail.last.saturating_add(1) >= first {
+            self.withdraw(self.beginning);
+            let text = match first.saturating_sub(1) {
+                1 => "number 1 was removed for its age, as this line tells".to_owned(),
+                last => {
+                    format!("numbers 1 to {last} were removed for their age, as this line tells")
+                }
+            };
+            self.found(What::Removed, raw.number, None, text);
         }
     }
 
@@ -246,6 +313,11 @@ impl Verifier {
         }
         // A line that lacked nothing but its line feed.
         let anchor = self.anchor;
+        if torn.sha256 == HEXLOWER.encode(&anchor.digest) && link.follows(&anchor) {
+            let text = "its line feed was missing, as the next line tells".to_owned();
+            self.found(What::Recovered, anchor.line, Some(anchor.seq), text);
+            return;
+        }
         if let Some(before) = self.before
             && torn.sha256 == HEXLOWER.encode(&anchor.digest)
             && link.follows(&before)
@@ -327,6 +399,9 @@ impl Verifier {
                     }
                 };
                 let index = self.found(What::Missing, link.line, Some(link.seq), text);
+                if self.report.first.is_none() {
+                    self.beginning = index;
+                }
                 self.expected(index, next.to_string(), link.seq.to_string());
                 if self.gaps.len() == GAPS {
                     self.gaps.pop_front();
@@ -426,7 +501,7 @@ impl Verifier {
     }
 
     /// The writer's clocks do not go back, unless somebody sets them.
-    fn time(&mut self, head: &Head<'_>, line: u64) {
+    fn time(&mut self, head: &Head<'_>, line: u64) -> Option<jiff::Timestamp> {
         let place = (head.seq, head.ts.clone().into_owned());
         self.report.first.get_or_insert_with(|| place.clone());
         if self
@@ -437,9 +512,7 @@ impl Verifier {
         {
             self.report.last = Some(place);
         }
-        let Ok(ts) = head.ts.parse::<jiff::Timestamp>() else {
-            return;
-        };
+        let ts = head.ts.parse::<jiff::Timestamp>().ok()?;
         let mut said = Vec::new();
         if let Some(clock) = &self.clock {
             if ts < clock.ts {
@@ -475,6 +548,7 @@ impl Verifier {
                 });
             }
         }
+        Some(ts)
     }
 
     const fn here(&self) -> usize {
@@ -564,6 +638,7 @@ impl Verifier {
             });
         };
         moved(&mut self.suspicion);
+        moved(&mut self.beginning);
         for (_, _, other) in &mut self.gaps {
             moved(other);
         }

@@ -1,7 +1,11 @@
 //! Appending a line: under a lock, in one write, chained to the line before.
 
+mod end;
+mod retention;
+mod tip;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -9,19 +13,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::checkpoint::{self, Checkpoint, Signer};
 use super::key::Key;
 use super::origin::{boot, host, monotonic, uid};
 use super::private::{check_owner, create_private_dir, private};
 use super::record::v1::{self, Entry, Kind, Stamp};
+use super::tree::Tree;
 use super::{AuditError, read};
-use crate::engine::bundle::Durability;
+use crate::engine::bundle::{AuditSettings, Durability};
 use crate::engine::decision::Effect;
+use end::End;
+use tip::Tip;
 
-/// What the first line of all is chained to.
-const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// A checkpoint is due after so many lines.
+const CHECKPOINT_LINES: u64 = 256;
 
-/// How far back the last line is looked for at first: few lines are longer.
-const TAIL: u64 = 8 << 10;
+/// And after so many seconds.
+const CHECKPOINT_SECONDS: i64 = 60;
+
+/// The event after which a session writes nothing more.
+const LAST_EVENT: &str = "session_end";
 
 /// The most bytes of notes about late answers that are read.
 const NOTE_BYTES: u64 = 64 << 10;
@@ -38,7 +49,7 @@ pub struct Log {
     state: PathBuf,
     dir: PathBuf,
     key: Key,
-    durability: Durability,
+    settings: AuditSettings,
 }
 
 /// Where a line ended up.
@@ -63,15 +74,6 @@ pub struct Late {
     pub latency_us: u64,
 }
 
-/// The end of the record, as the next line needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct End {
-    seq: u64,
-    prev: String,
-    /// The bytes of a line that was cut short.
-    torn: Option<Vec<u8>>,
-}
-
 impl Log {
     /// The record below a state directory, or in a directory of its own.
     ///
@@ -80,7 +82,7 @@ impl Log {
     pub fn open(
         state: &Path,
         dir: Option<PathBuf>,
-        durability: Durability,
+        settings: AuditSettings,
     ) -> Result<Self, AuditError> {
         let dir = match dir {
             Some(dir) => dir,
@@ -94,7 +96,7 @@ impl Log {
             key: Key::of(state)?,
             state: state.to_path_buf(),
             dir,
-            durability,
+            settings,
         })
     }
 
@@ -111,12 +113,22 @@ impl Log {
     pub fn append(&self, entry: &Entry<'_>, sync: bool) -> Result<Position, AuditError> {
         let mut lock = self.lock()?;
         let now = jiff::Timestamp::now();
-        let path = self.day(&mut lock, now)?;
+        let tip = Tip::read(&mut lock);
+        let path = self.file(tip.as_ref(), now)?;
         let mut file = private(OpenOptions::new().create(true).append(true).read(true))
             .open(&path)
             .map_err(|error| AuditError::io("open", &path, &error))?;
         check_owner(&file, &path)?;
-        let mut end = self.end(&mut file, &path)?;
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|error| AuditError::io("look at", &path, &error))?;
+        let fresh = metadata.len() == 0;
+        let mut end = self.end(&mut file, &path, tip, now)?;
+        let day = read::day_of(&path).unwrap_or_default();
+        let checkpoints = checkpoint::file(&self.dir, day);
+        if fresh && end.covered < end.seq {
+            // Each file can be verified by itself, and those before it removed.
+            self.checkpoint(&mut end, &checkpoints);
+        }
         let mut pen = Pen {
             file: &mut file,
             path: &path,
@@ -126,14 +138,31 @@ impl Log {
         if let Some(torn) = end.torn.take() {
             pen.recover(&mut end, &torn)?;
         }
+        if let Some(lost) = end.lost.take() {
+            pen.lost(&mut end, lost)?;
+        }
+        if fresh {
+            retention::apply(&self.dir, &self.settings, &path, |removed| {
+                pen.write(&mut end, &notice(Kind::Removed, "removed", json!(removed)))
+            })?;
+        }
         let notes = self.state.join(NOTES);
         if notes.symlink_metadata().is_ok() {
             pen.supersede(&mut end, &notes)?;
         }
         pen.write(&mut end, entry)?;
+        let due = end.seq - end.covered >= CHECKPOINT_LINES
+            || now.as_second() - end.checked >= CHECKPOINT_SECONDS
+            || entry.event == LAST_EVENT;
+        if due {
+            self.checkpoint(&mut end, &checkpoints);
+        }
+        let tip = tip_of(&file, &path, &end);
+        // Without it the next writer looks for the end itself.
+        let _ = tip.and_then(|tip| tip.write(&mut lock));
         // Whoever waits for the lock need not wait for the disk as well.
         drop(lock);
-        if (sync || self.durability == Durability::Sync)
+        if (sync || self.settings.durability == Durability::Sync)
             && let Err(error) = file.sync_data()
         {
             // The line stands in the file, but what it says is not what the host is told.
@@ -144,6 +173,45 @@ impl Log {
             seq: end.seq,
             file: path,
         })
+    }
+
+    /// Signs what the record is now, however long it takes to know. Nothing for an empty record.
+    ///
+    /// # Errors
+    /// If the record cannot be read, or the checkpoint cannot be signed or written.
+    pub fn seal(&self) -> Result<Option<Checkpoint>, AuditError> {
+        let mut lock = self.lock()?;
+        let now = jiff::Timestamp::now();
+        let tip = Tip::read(&mut lock);
+        let Some(path) = read::days(&self.dir)?.pop() else {
+            return Ok(None);
+        };
+        let mut file = private(OpenOptions::new().append(true).read(true))
+            .open(&path)
+            .map_err(|error| AuditError::io("open", &path, &error))?;
+        check_owner(&file, &path)?;
+        let mut end = self.end(&mut file, &path, tip, now)?;
+        if end.seq == 0 {
+            return Ok(None);
+        }
+        if end.tree.is_none() {
+            end.tree = end::read_on(&self.dir, None, Tree::default(), end.seq, u64::MAX)?;
+        }
+        let Some(tree) = &end.tree else {
+            return Err(AuditError(format!(
+                "the record in `{}` lacks lines that no checkpoint covers",
+                self.dir.display()
+            )));
+        };
+        let made = Checkpoint::sign(&Signer::of(&self.state)?, tree, end.line, &end.ts)?;
+        let day = read::day_of(&path).unwrap_or_default();
+        checkpoint::append(&checkpoint::file(&self.dir, day), &made)?;
+        end.covered = end.seq;
+        end.checked = now.as_second();
+        if end.torn.is_none() && end.lost.is_none() {
+            let _ = tip_of(&file, &path, &end).and_then(|tip| tip.write(&mut lock));
+        }
+        Ok(Some(made))
     }
 
     /// Waits for the lock. The door's watchdog bounds the wait.
@@ -164,57 +232,89 @@ impl Log {
         Ok(file)
     }
 
-    /// The file of the day. The lock file holds the newest day, so that a clock that went back
-    /// does not put a line behind an older one.
-    fn day(&self, lock: &mut File, now: jiff::Timestamp) -> Result<PathBuf, AuditError> {
+    /// The file that the next line goes to. Never an older one than that of the last line: a clock that
+    /// went back does not put a line before another.
+    fn file(&self, tip: Option<&Tip>, now: jiff::Timestamp) -> Result<PathBuf, AuditError> {
         let today = now.strftime("%Y-%m-%d").to_string();
-        let mut newest = String::new();
-        let failed = |error: std::io::Error| AuditError::io("read the lock in", &self.dir, &error);
-        Read::by_ref(lock)
-            .take(16)
-            .read_to_string(&mut newest)
-            .map_err(failed)?;
-        let newest = newest.trim();
-        let day = if newest > today.as_str() && newest.parse::<jiff::civil::Date>().is_ok() {
-            newest.to_owned()
-        } else {
-            today
+        let newest = match tip {
+            Some(tip) => Some(self.dir.join(&tip.file)),
+            None => read::days(&self.dir)?.pop(),
         };
-        if day != newest {
-            lock.seek(SeekFrom::Start(0)).map_err(failed)?;
-            // A lock file that cannot be written costs the protection, not the record.
-            let _ = lock.write_all(day.as_bytes());
+        let first = self.dir.join(format!("audit-{today}.jsonl"));
+        let Some(newest) = newest else {
+            return Ok(first);
+        };
+        let Some((day, part)) = read::part_of(&newest).filter(|(day, _)| *day >= &*today) else {
+            return Ok(first);
+        };
+        let length = newest.metadata().map_or(0, |metadata| metadata.len());
+        if length < u64::from(self.settings.file_mib) << 20 {
+            return Ok(newest);
         }
-        Ok(self.dir.join(format!("audit-{day}.jsonl")))
+        let next = format!("audit-{day}.{}.jsonl", part + 1);
+        Ok(self.dir.join(next))
     }
 
-    fn end(&self, file: &mut File, path: &Path) -> Result<End, AuditError> {
+    /// Where the record ends: as the last writer left it, or as its files are.
+    fn end(
+        &self,
+        file: &mut File,
+        path: &Path,
+        tip: Option<Tip>,
+        now: jiff::Timestamp,
+    ) -> Result<End, AuditError> {
         let failed = |error: std::io::Error| AuditError::io("read", path, &error);
-        let length = file.metadata().map_err(failed)?.len();
-        let torn = match end_of(file, length).map_err(failed)? {
-            end if end.seq > 0 => return Ok(end),
-            end => end.torn,
-        };
-        // No whole line stands here: the chain goes on from the last one of an earlier day, whose
-        // own torn line stays as it is.
-        for day in read::days(&self.dir)?.into_iter().rev() {
-            if day.as_path() >= path {
-                continue;
-            }
-            let failed = |error: std::io::Error| AuditError::io("read", &day, &error);
-            let mut file = read::open(&day).map_err(failed)?;
+        if let Some(tip) = &tip {
+            let same = path.ends_with(&tip.file);
             let length = file.metadata().map_err(failed)?.len();
-            let end = end_of(&mut file, length).map_err(failed)?;
-            if end.seq > 0 {
-                return Ok(End { torn, ..end });
+            let before = match same {
+                true => length,
+                false => fs::metadata(self.dir.join(&tip.file)).map_or(0, |file| file.len()),
+            };
+            if before == tip.length && (same || length == 0) {
+                return Ok(End {
+                    seq: tip.seq,
+                    line: tip.line,
+                    ts: tip.ts.clone(),
+                    tree: tip.tree.clone(),
+                    covered: tip.covered,
+                    checked: tip.checked,
+                    ..End::default()
+                });
             }
         }
-        Ok(End {
-            seq: 0,
-            prev: GENESIS.to_owned(),
-            torn,
-        })
+        end::find(&self.dir, file, path, tip.as_ref(), now.as_second())
     }
+
+    /// Signs what the record is. One that cannot be signed or written is due again with the next line:
+    /// the line is in the record all the same.
+    fn checkpoint(&self, end: &mut End, path: &Path) {
+        let Some(tree) = &end.tree else {
+            return;
+        };
+        let made = Signer::of(&self.state)
+            .and_then(|signer| Checkpoint::sign(&signer, tree, end.line, &end.ts))
+            .and_then(|made| checkpoint::append(path, &made));
+        if made.is_ok() {
+            end.covered = end.seq;
+            end.checked = jiff::Timestamp::now().as_second();
+        }
+    }
+}
+
+/// What the next writer has to know.
+fn tip_of(file: &File, path: &Path, end: &End) -> std::io::Result<Tip> {
+    let name = path.file_name().unwrap_or_default();
+    Ok(Tip {
+        file: name.to_string_lossy().into_owned(),
+        length: file.metadata()?.len(),
+        seq: end.seq,
+        line: end.line,
+        ts: end.ts.clone(),
+        tree: end.tree.clone(),
+        covered: end.covered,
+        checked: end.checked,
+    })
 }
 
 /// Leaves a note that a denial went out before the line was written. Never waits for the lock.
@@ -257,16 +357,17 @@ impl Pen<'_> {
         before: &[u8],
     ) -> Result<(), AuditError> {
         self.stamp.seq = end.seq + 1;
-        self.stamp.prev.clone_from(&end.prev);
+        self.stamp.prev = HEXLOWER.encode(&end.line);
         let line = v1::line(entry, &self.stamp, self.key);
         let body = line.strip_suffix(b"\n").unwrap_or(&line);
-        let prev = HEXLOWER.encode(&Sha256::digest(body));
+        let digest = Sha256::digest(body).into();
         self.put(&[before, &line].concat())?;
-        *end = End {
-            seq: end.seq + 1,
-            prev,
-            torn: None,
-        };
+        end.seq += 1;
+        end.line = digest;
+        end.ts.clone_from(&self.stamp.ts);
+        if let Some(tree) = &mut end.tree {
+            tree.push(&digest);
+        }
         Ok(())
     }
 
@@ -291,6 +392,12 @@ impl Pen<'_> {
         let detail = json!({"bytes": torn.len(), "sha256": digest});
         // In one write with the line feed: what ends the torn line tells of it.
         self.append(end, &notice(Kind::Recovered, "recovered", detail), b"\n")
+    }
+
+    /// Says that lines which were written are gone. Their numbers stay theirs.
+    fn lost(&mut self, end: &mut End, (first, last): (u64, u64)) -> Result<(), AuditError> {
+        let detail = json!({"first": first, "last": last});
+        self.write(end, &notice(Kind::Lost, "lost", detail))
     }
 
     /// Takes the notes about late answers into the record.
@@ -341,53 +448,8 @@ pub(super) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value)
         policy_digest: None,
         latency_us: 0,
         error_class: None,
+        prompt: None,
         detail,
-    }
-}
-
-#[derive(Deserialize)]
-struct Numbered {
-    seq: u64,
-}
-
-/// The last line's number and hash, and what stands behind it without a line feed.
-fn end_of(file: &mut File, length: u64) -> std::io::Result<End> {
-    let mut window = TAIL;
-    loop {
-        let from = length.saturating_sub(window);
-        file.seek(SeekFrom::Start(from))?;
-        let room = usize::try_from(length - from).unwrap_or(0);
-        let mut bytes = Vec::with_capacity(room + 1);
-        Read::by_ref(file).take(window).read_to_end(&mut bytes)?;
-        let torn = bytes
-            .rsplit(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default();
-        let whole = bytes.len() - torn.len();
-        let mut lines = bytes
-            .get(..whole.saturating_sub(1))
-            .unwrap_or_default()
-            .rsplit(|byte| *byte == b'\n');
-        let last = lines.next().unwrap_or_default();
-        // The oldest piece in the window may lack its beginning.
-        let complete = from == 0 || last.len() + torn.len() + 2 < bytes.len();
-        if !complete {
-            window *= 2;
-            continue;
-        }
-        let seq = std::iter::once(last)
-            .chain(lines)
-            .find_map(|line| serde_json::from_slice::<Numbered>(line).ok())
-            .map_or(0, |line| line.seq);
-        return Ok(End {
-            seq,
-            prev: if last.is_empty() {
-                GENESIS.to_owned()
-            } else {
-                HEXLOWER.encode(&Sha256::digest(last))
-            },
-            torn: (!torn.is_empty()).then(|| torn.to_vec()),
-        });
     }
 }
 

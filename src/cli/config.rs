@@ -105,6 +105,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             json!(settings.audit.on_failure),
             from("audit.on_failure"),
         ),
+        (
+            "audit.file_mib",
+            json!(settings.audit.file_mib),
+            from("audit.file_mib"),
+        ),
+        (
+            "audit.retention_days",
+            json!(settings.audit.retention_days),
+            from("audit.retention_days"),
+        ),
         ("audit.directory", json!(record), record_origin),
         (
             "harmless_tools",

@@ -89,7 +89,7 @@ fn open(place: &Place, event: Option<&Value>, starts: bool) -> Gate {
         .and_then(|depth| depth.parse().ok())
         .unwrap_or(0);
     let bundle = place
-        .policies(from.as_deref())
+        .judging_policies(from.as_deref())
         .map_err(|problems| refused(place, &problems));
     Gate::new(bundle, here, Sink::State)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::bundle::Bundle;
 use crate::facts::paths::Workspace;
 use crate::gate::place::Installation;
+use crate::policy::archive;
 use crate::policy::compile::Compiled;
 use crate::policy::layer::{ORGANISATION_DIR, USER_DIR, WORKSPACE_DIR};
 use crate::policy::{self, Base, Locations, Problem};
@@ -77,10 +78,20 @@ impl Place {
 
     /// The policies that are in force for an agent that works in `cwd`.
     pub(crate) fn policies(&self, cwd: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+        self.open(cwd, None)
+    }
+
+    /// The same, and they are kept for auditors: the record is going to name them.
+    pub(crate) fn judging_policies(&self, cwd: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
+        self.open(cwd, Some(&self.state().join("audit").join(archive::DIR)))
+    }
+
+    fn open(&self, cwd: Option<&Path>, archive: Option<&Path>) -> Result<Bundle, Vec<Problem>> {
         let compiled = Compiled {
             states: &[&self.state(), Path::new(MACHINE_STATE)],
             built_in: BUILT_IN,
             shipped: SHIPPED,
+            archive,
         };
         policy::open(&self.locations(cwd), compiled)
     }

@@ -263,6 +263,10 @@ pub struct AuditSettings {
     pub durability: Durability,
     /// What happens to a call whose record cannot be written.
     pub on_failure: OnFailure,
+    /// A file of the record that has so many MiB is followed by another.
+    pub file_mib: u32,
+    /// Files that are so many days old are removed; 0 for never.
+    pub retention_days: u32,
 }
 
 impl Default for AuditSettings {
@@ -270,6 +274,8 @@ impl Default for AuditSettings {
         Self {
             durability: Durability::Os,
             on_failure: OnFailure::Deny,
+            file_mib: 64,
+            retention_days: 0,
         }
     }
 }

@@ -44,13 +44,13 @@ pub(super) fn append(
     sync: bool,
 ) -> Result<(), String> {
     let settings = bundle.map(|bundle| &bundle.settings.audit);
-    let durability = settings.cloned().unwrap_or_default().durability;
+    let settings = settings.cloned().unwrap_or_default();
     let dir = match other {
         AuditDirectory::Honoured(dir) => Some(dir),
         AuditDirectory::Unset | AuditDirectory::Ignored(_) => None,
     };
     let entry = entry(told, bundle);
-    Log::open(state, dir, durability)
+    Log::open(state, dir, settings)
         .and_then(|log| log.append(&entry, sync))
         .map(|_| ())
         .map_err(|error| error.0)
@@ -174,6 +174,10 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
         },
         policy_digest: bundle.map(|bundle| bundle.digest.as_str()),
         latency_us: microseconds(told.elapsed),
+        prompt: event.and_then(|event| match &event.body {
+            Body::Prompt { text } => Some(text.as_str()),
+            _ => None,
+        }),
         error_class: match told.decision {
             Decision::Deny(denial) => denial.fault(),
             _ => None,
@@ -251,8 +255,8 @@ fn detail(told: &Told<'_>) -> Value {
         Some(Body::Result { text, failed, .. }) => {
             json!({"result_bytes": text.len(), "failed": failed})
         }
-        Some(Body::Prompt { text }) => {
-            json!({"prompt_bytes": text.len(), "context_bytes": told.advice.context.as_ref().map(String::len)})
+        Some(Body::Prompt { .. }) => {
+            json!({"context_bytes": told.advice.context.as_ref().map(String::len)})
         }
         Some(Body::Start { source }) => {
             json!({"source": source, "context_bytes": told.advice.context.as_ref().map(String::len)})

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::archive;
 use super::diagnostic::Problem;
 use super::disk::{self, Directory, Trust};
 use super::layer::{self, Locations};
@@ -26,7 +27,7 @@ const LIMIT: u64 = 16 << 20;
 const MAGIC: &[u8; 8] = b"cbbundle";
 
 /// The version of the form. Every change to `Bundle` or to the codec raises it.
-const FORM: u32 = 6;
+const FORM: u32 = 7;
 
 const ENDING: &str = ".bundle";
 
@@ -42,6 +43,8 @@ pub struct Compiled<'a> {
     pub built_in: &'a [u8],
     /// The redaction rules of those, by themselves.
     pub shipped: &'a [u8],
+    /// Where the policies of each digest are kept for auditors, if they are.
+    pub archive: Option<&'a Path>,
 }
 
 /// Who may read a compiled form.
@@ -63,6 +66,7 @@ pub fn open(locations: &Locations, compiled: Compiled<'_>) -> Result<Bundle, Vec
     if layer::is_embedded(locations)
         && let Some(bundle) = built_in(compiled.built_in)
     {
+        archived(compiled.archive, &bundle.digest, || vec![layer::embedded()]);
         return Ok(bundle);
     }
     open_sources(&layer::read(locations)?, compiled)
@@ -79,15 +83,24 @@ pub fn open_sources(sources: &[Source], compiled: Compiled<'_>) -> Result<Bundle
         .iter()
         .find_map(|state| read(state, &digest))
         .or_else(|| decode(compiled.built_in, &digest));
-    match found {
+    let bundle = match found {
         Some(mut bundle) => {
             relocate(&mut bundle, sources);
-            Ok(bundle)
+            bundle
         }
         None => {
             let shipped = || postcard::from_bytes(compiled.shipped).ok();
-            load_quickly(sources, &shipped)
+            load_quickly(sources, &shipped)?
         }
+    };
+    archived(compiled.archive, &digest, || sources.to_vec());
+    Ok(bundle)
+}
+
+/// Keeps the policies for auditors. One that cannot be kept is tried again with the next call.
+fn archived(dir: Option<&Path>, digest: &str, sources: impl FnOnce() -> Vec<Source>) {
+    if let Some(dir) = dir {
+        let _ = archive::keep(dir, digest, sources);
     }
 }
 
@@ -192,6 +205,7 @@ mod tests {
             states,
             built_in: &[],
             shipped: &[],
+            archive: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! [`load()`] reads text; [`open`] is the hot path, which reads the compiled form where there is one.
 
+pub mod archive;
 pub mod cedar;
 pub mod compile;
 pub mod diagnostic;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::diagnostic::{Code, Problem, suggest};
 use super::disk::{self, Directory, Refusal, Trust};
 use super::layer::Layer;
@@ -149,26 +151,63 @@ impl SourceFile {
     }
 }
 
+/// What reads policies: another version may understand them differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Versions {
+    /// That of the policy language.
+    pub format: u32,
+    /// That of this program.
+    pub engine: String,
+    /// That of Cedar.
+    pub cedar: String,
+}
+
+impl Versions {
+    /// Those of this program.
+    #[must_use]
+    pub fn current() -> Self {
+        Self {
+            format: FORMAT,
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            cedar: cedar_policy::get_sdk_version().to_string(),
+        }
+    }
+}
+
 /// BLAKE3 over everything that a bundle is made of, in hexadecimal.
 ///
 /// It names the layers, the names and bytes of their files, and the versions of what reads them.
 #[must_use]
 pub fn digest(sources: &[Source]) -> String {
+    let layers = sources.iter().map(|source| {
+        let files = source.files.iter();
+        let files = files.map(|file| (file.name.as_str(), file.text.as_str()));
+        (source.layer.prefix(), files)
+    });
+    digest_of(&Versions::current(), layers)
+}
+
+/// The digest of layers by their names, and of their files by names and texts.
+pub(super) fn digest_of<'a, F: ExactSizeIterator<Item = (&'a str, &'a str)>>(
+    versions: &Versions,
+    layers: impl Iterator<Item = (&'a str, F)>,
+) -> String {
     let mut hash = blake3::Hasher::new();
     // With its length in front, no field can pass for the end of one and the start of the next.
     let mut field = |bytes: &[u8]| {
         hash.update(&(bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    field(&FORMAT.to_le_bytes());
-    field(env!("CARGO_PKG_VERSION").as_bytes());
-    field(cedar_policy::get_sdk_version().to_string().as_bytes());
-    for source in sources {
-        field(source.layer.prefix().as_bytes());
-        field(&(source.files.len() as u64).to_le_bytes());
-        for file in &source.files {
-            field(file.name.as_bytes());
-            field(file.text.as_bytes());
+    field(&versions.format.to_le_bytes());
+    field(versions.engine.as_bytes());
+    field(versions.cedar.as_bytes());
+    for (layer, files) in layers {
+        field(layer.as_bytes());
+        field(&(files.len() as u64).to_le_bytes());
+        for (name, text) in files {
+            field(name.as_bytes());
+            field(text.as_bytes());
         }
     }
     hash.finalize().to_hex().to_string()

@@ -23,11 +23,7 @@ fn audit(stage: &Stage, words: &[&str]) -> Answer {
 }
 
 fn day(stage: &Stage) -> PathBuf {
-    fs::read_dir(stage.state().join("audit"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .unwrap()
+    stage.days().remove(0)
 }
 
 #[test]
@@ -39,7 +35,7 @@ fn what_the_hooks_wrote_is_whole() {
         answer.text.starts_with("3 lines in 1 file, 2"),
         "{answer:?}"
     );
-    assert!(answer.text.ends_with(": whole\n"), "{answer:?}");
+    assert!(answer.text.contains(": whole\nno checkpoint"), "{answer:?}");
     assert_eq!(answer.errors, "");
     // A copy elsewhere, without key and state.
     let copy = stage.path("copy.jsonl");
@@ -66,7 +62,7 @@ fn an_edit_is_named_with_file_line_and_kind() {
     );
     assert!(answer.text.starts_with(&expected), "{answer:?}");
     assert!(answer.text.contains(") [edited]\n"), "{answer:?}");
-    assert!(answer.text.ends_with(": 1 problem\n"), "{answer:?}");
+    assert!(answer.text.contains(": 1 problem\n"), "{answer:?}");
     let report = audit(&stage, &["verify", "--format", "json"]).json();
     let finding = &report["findings"][0];
     assert_eq!(finding["kind"], "edited");
@@ -263,4 +259,156 @@ fn what_the_record_hides_is_found_by_its_value() {
     command.arg(stage.path("elsewhere"));
     assert_eq!(run(command).code, 1);
     assert!(!stage.path("elsewhere").exists(), "who looks makes no key");
+}
+
+#[test]
+fn a_checkpoint_that_was_kept_finds_what_the_chain_cannot() {
+    let stage = recorded();
+    let kept = stage.path("kept");
+    let made = audit(&stage, &["checkpoint"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    fs::write(&kept, &made.text).unwrap();
+    let key = audit(&stage, &["key"]).text.trim().to_owned();
+    let name = key.split('+').next().unwrap();
+    assert!(made.text.starts_with(&format!("{name}\n3\n")), "{made:?}");
+    stage.judge("bash", &json!({"command": "sudo id"}));
+    let verify = || {
+        let kept = kept.to_str().unwrap();
+        audit(&stage, &["verify", "--checkpoint", kept, "--key", &key])
+    };
+    let answer = verify();
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let covered = format!("1 checkpoint covers it up to number 3, signed with {key}\n");
+    assert!(answer.text.ends_with(&covered), "{answer:?}");
+    // The last line that it covers, in the same form.
+    let path = day(&stage);
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    fs::write(&path, lines[..2].concat()).unwrap();
+    let answer = verify();
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let missing = "number 3, which the checkpoint of ";
+    assert!(answer.text.contains(missing), "{answer:?}");
+    // The next writer says so too, and goes on behind it.
+    stage.judge("view", &json!({"path": "a.txt"}));
+    let record = stage.record();
+    assert_eq!(record[2]["kind"], "lost");
+    assert_eq!(record[2]["detail"], json!({"first": 3, "last": 4}));
+    assert_eq!(record[3]["seq"], 6);
+    // Everything is made anew, with the installation's own key.
+    fs::remove_dir_all(stage.state().join("audit")).unwrap();
+    for _ in 0..4 {
+        stage.judge("view", &json!({"path": "a.txt"}));
+    }
+    audit(&stage, &["checkpoint"]);
+    assert_eq!(audit(&stage, &["verify"]).code, 0);
+    let answer = verify();
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.text.contains("[rewritten]"), "{answer:?}");
+    // What is no checkpoint, or another's, is not believed.
+    fs::write(&kept, "nothing").unwrap();
+    let answer = verify();
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.errors.contains("is no checkpoint"), "{answer:?}");
+}
+
+#[test]
+fn a_line_is_proven_to_somebody_without_the_record() {
+    let stage = recorded();
+    let proof = stage.path("line.tlog-proof");
+    let answer = audit(&stage, &["prove", "2"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(
+        answer
+            .errors
+            .contains("`copilot-bridge audit checkpoint` makes one")
+    );
+    let older = stage.path("older");
+    fs::write(&older, audit(&stage, &["checkpoint"]).text).unwrap();
+    let answer = audit(&stage, &["prove", "2"]);
+    assert!(
+        answer.text.starts_with("c2sp.org/tlog-proof@v1\nextra "),
+        "{answer:?}"
+    );
+    fs::write(&proof, &answer.text).unwrap();
+    let key = audit(&stage, &["key"]).text;
+    let check = |key: &str, more: &[&str]| {
+        let mut command = stage.command(&["audit", "prove", "--check"]);
+        command.arg(&proof).args(["--key", key.trim()]).args(more);
+        run(command)
+    };
+    let answer = check(&key, &[]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.text.starts_with("number 2 is in the record:\n{"),
+        "{answer:?}"
+    );
+    assert!(answer.text.contains("sudo ls"), "{answer:?}");
+    // Another line, and another key.
+    let text = fs::read_to_string(&proof).unwrap();
+    fs::write(&proof, text.replace("index 1", "index 0")).unwrap();
+    let answer = check(&key, &[]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.errors.contains("proves nothing"), "{answer:?}");
+    let other = recorded();
+    fs::write(&proof, &text).unwrap();
+    assert_eq!(check(&audit(&other, &["key"]).text, &[]).code, 1);
+    // The record goes on from what was kept.
+    stage.judge("view", &json!({"path": "a.txt"}));
+    audit(&stage, &["checkpoint"]);
+    let older = older.to_str().unwrap();
+    let answer = audit(&stage, &["prove", "--since", older]);
+    assert!(answer.text.starts_with("old 3\n"), "{answer:?}");
+    fs::write(&proof, &answer.text).unwrap();
+    let answer = check(&key, &["--since", older]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.text.contains("from the checkpoint of 3 lines"),
+        "{answer:?}"
+    );
+    assert_eq!(audit(&stage, &["prove"]).code, 64);
+    assert_eq!(audit(&stage, &["prove", "99"]).code, 1);
+}
+
+#[test]
+fn the_policies_of_a_day_are_shown() {
+    let stage = recorded();
+    let record = stage.record();
+    let (today, _) = record[0]["ts"].as_str().unwrap().split_once('T').unwrap();
+    let digest = record[0]["policy_digest"].as_str().unwrap();
+    let answer = audit(&stage, &["policy", today]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer
+            .text
+            .starts_with(&format!("{digest}\n  named by 3 lines, ")),
+        "{answer:?}"
+    );
+    assert!(answer.text.contains("    permission.cedar, "), "{answer:?}");
+    let shown = audit(&stage, &["policy", today, "--file", "permission.cedar"]);
+    assert!(shown.text.contains("permit"), "{shown:?}");
+    let then = stage.path("then");
+    let answer = audit(
+        &stage,
+        &["policy", "0s", "--output", then.to_str().unwrap()],
+    );
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let layer = fs::read_dir(&then).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(
+        fs::read_to_string(layer.join("permission.cedar")).unwrap(),
+        shown.text
+    );
+    // What was changed since is not shown as what it was.
+    let archive = stage.state().join(format!("audit/policies/{digest}.json"));
+    let text = fs::read_to_string(&archive).unwrap();
+    fs::write(&archive, text.replacen("permit", "forbid", 1)).unwrap();
+    let answer = audit(&stage, &["policy", today]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(
+        answer.text.contains("is not what was archived"),
+        "{answer:?}"
+    );
+    for never in ["2020-01-01", "2020-01-01T00:00:00Z"] {
+        assert_eq!(audit(&stage, &["policy", never]).code, 1);
+    }
 }

@@ -105,17 +105,24 @@ impl Stage {
         send(self.hook("pre-tool-use", &[]), event.to_string().as_bytes())
     }
 
-    /// Every line of the record.
-    pub(crate) fn record(&self) -> Vec<Value> {
-        let Ok(entries) = fs::read_dir(self.state().join("audit")) else {
-            return Vec::new();
-        };
+    /// The files of the record.
+    pub(crate) fn days(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.state().join("audit"));
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
         let mut days: Vec<PathBuf> = entries
+            .into_iter()
+            .flatten()
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+            .filter(|path| name(path).starts_with("audit-"))
             .collect();
         days.sort();
-        days.iter()
+        days
+    }
+
+    /// Every line of the record.
+    pub(crate) fn record(&self) -> Vec<Value> {
+        self.days()
+            .iter()
             .flat_map(|day| {
                 fs::read_to_string(day)
                     .unwrap()

@@ -121,12 +121,7 @@ fn parallel_hooks_make_one_whole_chain() {
 
 /// Every line is chained to the one before, and the numbers have no gap.
 pub(crate) fn assert_chain(stage: &Stage) {
-    let dir = stage.state().join("audit");
-    let day = std::fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .unwrap();
+    let day = stage.days().remove(0);
     let mut prev = "0".repeat(64);
     for (index, line) in std::fs::read_to_string(day).unwrap().lines().enumerate() {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -142,11 +137,7 @@ fn a_record_that_cannot_be_written_denies() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     stage.judge("view", &json!({"path": "a.txt"}));
-    let day = std::fs::read_dir(stage.state().join("audit"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .unwrap();
+    let day = stage.days().remove(0);
     std::fs::set_permissions(&day, std::fs::Permissions::from_mode(0o666)).unwrap();
     let answer = stage.judge("view", &json!({"path": "a.txt"}));
     assert_eq!(answer.decision(), "deny");

@@ -55,11 +55,15 @@ pub enum Kind {
     Recovered,
     /// A denial went out before the line of its event was written.
     Superseded,
+    /// Lines that were written are gone.
+    Lost,
+    /// Old files were removed.
+    Removed,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::ToolUse,
         Self::Permission,
         Self::McpCall,
@@ -71,6 +75,8 @@ impl Kind {
         Self::Fault,
         Self::Recovered,
         Self::Superseded,
+        Self::Lost,
+        Self::Removed,
     ];
 
     /// The kind's name, as it stands in a line.
@@ -88,6 +94,8 @@ impl Kind {
             Self::Fault => "fault",
             Self::Recovered => "recovered",
             Self::Superseded => "superseded",
+            Self::Lost => "lost",
+            Self::Removed => "removed",
         }
     }
 
@@ -147,6 +155,8 @@ pub struct Entry<'a> {
     pub latency_us: u64,
     /// What was broken.
     pub error_class: Option<FaultClass>,
+    /// What a person said: of it, HMAC and length are written.
+    pub prompt: Option<&'a str>,
     /// More, by kind.
     pub detail: Value,
 }
@@ -238,6 +248,9 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
         .collect();
     let mut reasons = entry.reasons;
     let mut detail = bounded(&entry.detail, key);
+    if let (Some(prompt), Value::Object(detail)) = (entry.prompt, &mut detail) {
+        detail.insert("prompt".to_owned(), hidden(prompt, key));
+    }
     let mut truncated = false;
     if redactions.len() > REDACTION_LIMIT {
         redactions.truncate(REDACTION_LIMIT);
@@ -531,6 +544,7 @@ mod tests {
             policy_digest: None,
             latency_us: 1,
             error_class: None,
+            prompt: None,
             detail: json!({"a": [text]}),
         };
         let stamp = Stamp {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::audit::lines::Lines;
 use crate::audit::record::fields;
-use crate::audit::{AuditError, read};
+use crate::audit::{AuditError, checkpoint, read};
 
 /// So many lines are looked at for the number that a file begins with.
 const FIRST: usize = 8;
@@ -18,6 +18,10 @@ pub struct Listed {
     pub files: Vec<PathBuf>,
     /// Whether all of a record should be there: a directory was named, and nothing else.
     pub whole: bool,
+    /// Whether a part of the last day was not named.
+    pub open: bool,
+    /// The files of checkpoints beside them, the oldest first.
+    pub checkpoints: Vec<PathBuf>,
     /// How many bytes they have.
     pub bytes: u64,
 }
@@ -36,9 +40,11 @@ pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
             fs::metadata(path).map_err(|error| AuditError::io("look at", path, &error))?;
         if metadata.is_dir() {
             let mut days = read::days(path)?;
+            let mut dir = path.clone();
             if days.is_empty() {
                 // A state directory has its record one below.
-                days = read::days(&path.join("audit"))?;
+                dir = path.join("audit");
+                days = read::days(&dir)?;
             }
             if days.is_empty() {
                 return Err(AuditError(format!(
@@ -47,30 +53,51 @@ pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
                 )));
             }
             listed.files.append(&mut days);
+            listed.checkpoints.append(&mut checkpoint::files(&dir)?);
         } else if metadata.is_file() {
             listed.whole = false;
             listed.files.push(path.clone());
+            let beside = path.parent().zip(read::day_of(path));
+            let beside = beside.map(|(dir, day)| checkpoint::file(dir, day));
+            listed
+                .checkpoints
+                .extend(beside.filter(|file| file.is_file()));
         } else {
             return Err(AuditError(format!("`{}` is no plain file", path.display())));
         }
     }
-    let mut seen = std::collections::BTreeSet::new();
+    for files in [&mut listed.files, &mut listed.checkpoints] {
+        let mut seen = std::collections::BTreeSet::new();
+        files.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    }
     listed
-        .files
-        .retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+        .checkpoints
+        .sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     for path in &listed.files {
         listed.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
     }
     sort(&mut listed.files)?;
+    listed.open = !listed.whole && listed.files.last().is_some_and(|last| goes_on(last));
     Ok(listed)
+}
+
+/// Whether there is a later part of a file's day.
+fn goes_on(file: &Path) -> bool {
+    let (Some((day, part)), Some(dir)) = (read::part_of(file), file.parent()) else {
+        return false;
+    };
+    let later = |other: &PathBuf| read::part_of(other).is_some_and(|of| of.0 == day && of.1 > part);
+    read::days(dir).is_ok_and(|days| days.iter().any(later))
 }
 
 /// By day where all names tell a different one, else by the number that they begin with.
 fn sort(files: &mut [PathBuf]) -> Result<(), AuditError> {
-    let days: std::collections::BTreeSet<&str> =
-        files.iter().filter_map(|path| read::day_of(path)).collect();
+    let days: std::collections::BTreeSet<_> = files
+        .iter()
+        .filter_map(|path| read::part_of(path))
+        .collect();
     if days.len() == files.len() {
-        files.sort_by(|a, b| read::day_of(a).cmp(&read::day_of(b)));
+        files.sort_by(|a, b| read::part_of(a).cmp(&read::part_of(b)));
         return Ok(());
     }
     let mut numbered = Vec::with_capacity(files.len());
@@ -86,7 +113,10 @@ fn sort(files: &mut [PathBuf]) -> Result<(), AuditError> {
 }
 
 /// The number of the first line that has one.
-fn first(path: &Path) -> io::Result<Option<u64>> {
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn first(path: &Path) -> io::Result<Option<u64>> {
     let mut lines = Lines::new(read::open(path)?);
     for _ in 0..FIRST {
         let Some(line) = lines.line()? else {

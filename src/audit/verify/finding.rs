@@ -28,6 +28,16 @@ pub enum What {
     Recovered,
     /// What came before was not looked at.
     Part,
+    /// The lines are not those that a checkpoint was made of, or a checkpoint is none.
+    Checkpoint,
+    /// A checkpoint is signed with another key.
+    Key,
+    /// The record is not the one that a checkpoint was made of which was kept elsewhere.
+    Rewritten,
+    /// Checkpoints stopped.
+    Uncovered,
+    /// Old files were removed, and the record tells.
+    Removed,
 }
 
 /// How grave it is.
@@ -44,7 +54,7 @@ pub enum Level {
 
 impl What {
     /// Everything that can be found.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Form,
         Self::Edited,
         Self::Inserted,
@@ -55,6 +65,11 @@ impl What {
         Self::Torn,
         Self::Recovered,
         Self::Part,
+        Self::Checkpoint,
+        Self::Key,
+        Self::Rewritten,
+        Self::Uncovered,
+        Self::Removed,
     ];
 
     /// How grave it is.
@@ -66,9 +81,12 @@ impl What {
             | Self::Inserted
             | Self::Missing
             | Self::Order
-            | Self::Duplicate => Level::Problem,
-            Self::Clock => Level::Warning,
-            Self::Torn | Self::Recovered | Self::Part => Level::Note,
+            | Self::Duplicate
+            | Self::Checkpoint
+            | Self::Key
+            | Self::Rewritten => Level::Problem,
+            Self::Clock | Self::Uncovered => Level::Warning,
+            Self::Torn | Self::Recovered | Self::Part | Self::Removed => Level::Note,
         }
     }
 
@@ -86,6 +104,11 @@ impl What {
             Self::Torn => "torn",
             Self::Recovered => "recovered",
             Self::Part => "part",
+            Self::Checkpoint => "checkpoint",
+            Self::Key => "key",
+            Self::Rewritten => "rewritten",
+            Self::Uncovered => "uncovered",
+            Self::Removed => "removed",
         }
     }
 }

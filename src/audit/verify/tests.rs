@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::audit::record::schema;
 use crate::audit::writer::{Log, notice};
-use crate::engine::bundle::Durability;
+use crate::engine::bundle::AuditSettings;
 
 /// How many lines the record has.
 const LINES: usize = 50;
@@ -23,7 +23,7 @@ type Days = Vec<(String, Vec<u8>)>;
 /// not asked about here.
 fn written() -> Days {
     let dir = tempfile::tempdir().unwrap();
-    let log = Log::open(dir.path(), None, Durability::Os).unwrap();
+    let log = Log::open(dir.path(), None, AuditSettings::default()).unwrap();
     let mut days = Vec::new();
     let mut last = None;
     for number in 0..LINES {
@@ -48,7 +48,7 @@ fn verify(days: &Days) -> Report {
     for (name, bytes) in days {
         verifier.file(name, None, &bytes[..], &mut |_| ()).unwrap();
     }
-    verifier.finish()
+    verifier.finish(false)
 }
 
 /// The lines with their line feeds.
@@ -146,7 +146,7 @@ fn verify_near(days: &Days, day: usize, line: usize, changed: Vec<u8>) -> Report
         let next = &days[day + 1].1[..];
         verifier.file("next", None, next, &mut |_| ()).unwrap();
     }
-    verifier.finish()
+    verifier.finish(false)
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn every_cut_is_found() {
 #[test]
 fn torn_lines_are_explained_and_lies_about_them_are_not() {
     let dir = tempfile::tempdir().unwrap();
-    let log = Log::open(dir.path(), None, Durability::Os).unwrap();
+    let log = Log::open(dir.path(), None, AuditSettings::default()).unwrap();
     let entry = notice(Kind::Session, "session_start", Value::Null);
     let first = log.append(&entry, false).unwrap();
     let add = |text: &[u8]| {
@@ -364,7 +364,7 @@ fn a_part_of_a_record_is_told_from_a_whole() {
     for (name, bytes) in &days[1..] {
         verifier.file(name, None, &bytes[..], &mut |_| ()).unwrap();
     }
-    let report = verifier.finish();
+    let report = verifier.finish(false);
     assert_eq!(whats(&report), [What::Part]);
     assert_eq!(report.problems, 0);
     assert_eq!(whats(&verify(&days[1..].to_vec())), [What::Missing]);
@@ -374,7 +374,7 @@ fn a_part_of_a_record_is_told_from_a_whole() {
 fn clocks_that_go_back_are_a_warning() {
     let line = |seq: u64, prev: &[u8], ts: &str, mono: u64| {
         let dir = tempfile::tempdir().unwrap();
-        let log = Log::open(dir.path(), None, Durability::Os).unwrap();
+        let log = Log::open(dir.path(), None, AuditSettings::default()).unwrap();
         let entry = notice(Kind::Session, "session_start", Value::Null);
         let position = log.append(&entry, false).unwrap();
         let mut value: Value = serde_json::from_slice(&fs::read(position.file).unwrap()).unwrap();
@@ -399,7 +399,7 @@ fn clocks_that_go_back_are_a_warning() {
         verifier
             .file("day", Some("2026-01-01"), text.as_bytes(), &mut |_| ())
             .unwrap();
-        let report = verifier.finish();
+        let report = verifier.finish(false);
         assert_eq!(report.problems, 0);
         assert_eq!(report.warnings > 0, warned, "{ts} {:?}", report.findings);
     }

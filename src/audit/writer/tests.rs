@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
 fn log(state: &Path) -> Log {
-    Log::open(state, None, Durability::Os).unwrap()
+    Log::open(state, None, AuditSettings::default()).unwrap()
 }
 
 fn entry() -> Entry<'static> {
@@ -28,7 +28,7 @@ fn lines(state: &Path) -> Vec<String> {
 
 /// Every line is chained to the one before, and the numbers have no gap.
 fn assert_whole(state: &Path) {
-    let mut prev = GENESIS.to_owned();
+    let mut prev = "0".repeat(64);
     let mut seq = 0;
     for line in lines(state) {
         if let Ok(value) = serde_json::from_str::<Value>(&line) {
@@ -38,6 +38,177 @@ fn assert_whole(state: &Path) {
             prev = HEXLOWER.encode(&Sha256::digest(line.as_bytes()));
         }
     }
+}
+
+fn edit_tip(state: &Path, edit: impl FnOnce(&mut Tip)) {
+    let path = state.join("audit/lock");
+    let mut lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let mut tip = Tip::read(&mut lock).unwrap();
+    edit(&mut tip);
+    tip.write(&mut lock).unwrap();
+}
+
+fn tip(state: &Path) -> Tip {
+    Tip::read(&mut File::open(state.join("audit/lock")).unwrap()).unwrap()
+}
+
+fn checkpoints(state: &Path) -> Vec<Checkpoint> {
+    checkpoint::files(&state.join("audit"))
+        .unwrap()
+        .iter()
+        .flat_map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            text.lines()
+                .map(|line| Checkpoint::parse(line.as_bytes()).unwrap())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The tree over all lines that are there.
+fn tree(state: &Path) -> Tree {
+    let mut tree = Tree::default();
+    for line in lines(state) {
+        tree.push(&Sha256::digest(line.as_bytes()).into());
+    }
+    tree
+}
+
+#[test]
+fn a_checkpoint_comes_after_256_lines_or_a_minute_and_at_the_end_of_a_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    let append = |event| {
+        let entry = notice(Kind::Session, event, Value::Null);
+        log.append(&entry, false).unwrap();
+        let last = checkpoints(dir.path()).pop();
+        if let Some(last) = &last {
+            let tree = tree(dir.path());
+            assert!(last.tree.size() < tree.size() || last.tree == tree);
+        }
+        last.map_or(0, |last| last.tree.size())
+    };
+    for _ in 0..255 {
+        assert_eq!(append("agent_stop"), 0);
+    }
+    assert_eq!(append("agent_stop"), 256);
+    assert_eq!(append("agent_stop"), 256);
+    edit_tip(dir.path(), |tip| tip.checked -= CHECKPOINT_SECONDS);
+    assert_eq!(append("agent_stop"), 258);
+    assert_eq!(append("agent_stop"), 258);
+    assert_eq!(append("session_end"), 260);
+    let made = log.seal().unwrap().unwrap();
+    assert_eq!(made.tree, tree(dir.path()));
+    assert_eq!(Some(made), checkpoints(dir.path()).pop());
+    let keys: std::collections::BTreeSet<_> = checkpoints(dir.path())
+        .into_iter()
+        .map(|one| one.key)
+        .collect();
+    assert_eq!(keys.len(), 1);
+}
+
+#[test]
+fn a_writer_that_got_no_further_than_its_line_is_caught_up_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    for _ in 0..3 {
+        log.append(&entry(), false).unwrap();
+    }
+    let lock = fs::read(dir.path().join("audit/lock")).unwrap();
+    for _ in 0..3 {
+        log.append(&entry(), false).unwrap();
+    }
+    fs::write(dir.path().join("audit/lock"), lock).unwrap();
+    log.append(&entry(), false).unwrap();
+    assert_eq!(tip(dir.path()).tree, Some(tree(dir.path())));
+    assert_whole(dir.path());
+    // Nothing but the checkpoints is left.
+    log.seal().unwrap();
+    log.append(&entry(), false).unwrap();
+    fs::remove_file(dir.path().join("audit/lock")).unwrap();
+    log.append(&entry(), false).unwrap();
+    assert_eq!(tip(dir.path()).tree, Some(tree(dir.path())));
+    // Not even those.
+    fs::remove_file(dir.path().join("audit/lock")).unwrap();
+    for file in checkpoint::files(&dir.path().join("audit")).unwrap() {
+        fs::remove_file(file).unwrap();
+    }
+    log.append(&entry(), false).unwrap();
+    assert_eq!(tip(dir.path()).tree, Some(tree(dir.path())));
+    assert_whole(dir.path());
+}
+
+#[test]
+fn what_was_cut_off_keeps_its_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    let mut lengths = Vec::new();
+    let mut file = PathBuf::new();
+    for _ in 0..5 {
+        file = log.append(&entry(), false).unwrap().file;
+        lengths.push(file.metadata().unwrap().len());
+    }
+    let before = tip(dir.path());
+    let cut = OpenOptions::new().write(true).open(&file).unwrap();
+    cut.set_len(lengths[2]).unwrap();
+    let next = log.append(&entry(), false).unwrap();
+    assert_eq!(next.seq, 7);
+    let lost: Value = serde_json::from_str(&lines(dir.path())[3]).unwrap();
+    assert_eq!(lost["detail"], json!({"first": 4, "last": 5}));
+    assert_eq!(lost["prev"], HEXLOWER.encode(&before.line));
+    assert_eq!(tip(dir.path()).tree.unwrap().size(), 7);
+}
+
+#[test]
+fn a_full_file_is_followed_by_another_and_old_ones_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = dir.path().join("audit");
+    let settings = AuditSettings {
+        file_mib: 1,
+        retention_days: 30,
+        ..AuditSettings::default()
+    };
+    let log = Log::open(dir.path(), None, settings).unwrap();
+    let mut first = PathBuf::new();
+    while read::days(&audit).unwrap().len() < 2 {
+        first = log.append(&entry(), false).unwrap().file;
+    }
+    let days = read::days(&audit).unwrap();
+    assert_eq!(days[1], first);
+    assert_eq!(read::part_of(&days[1]).unwrap().1, 1);
+    assert!(days[0].metadata().unwrap().len() >= 1 << 20);
+    assert_whole(dir.path());
+    // The new file begins where a checkpoint is.
+    let seq = end::first(&days[1]).unwrap();
+    assert!(
+        checkpoints(dir.path())
+            .iter()
+            .any(|one| one.tree.size() == seq - 1)
+    );
+    // They grow old, and the next file removes them.
+    let old = days[0].with_file_name("audit-2020-01-01.jsonl");
+    fs::rename(&days[0], &old).unwrap();
+    let other = days[0].with_file_name("audit-2020-01-02.jsonl");
+    fs::rename(&days[1], &other).unwrap();
+    let checkpoints = checkpoint::files(&audit).unwrap();
+    fs::rename(&checkpoints[0], checkpoint::file(&audit, "2020-01-01")).unwrap();
+    edit_tip(dir.path(), |tip| {
+        tip.file = "audit-2020-01-02.jsonl".to_owned()
+    });
+    let last = log.append(&entry(), false).unwrap();
+    assert_eq!(read::days(&audit).unwrap(), [last.file]);
+    let all = lines(dir.path());
+    let removed: Value = serde_json::from_str(&all[0]).unwrap();
+    assert_eq!(removed["kind"], "removed");
+    assert_eq!(removed["detail"]["first"], 1);
+    assert_eq!(removed["detail"]["last"], last.seq - 2);
+    let files = json!(["audit-2020-01-01.jsonl", "audit-2020-01-02.jsonl"]);
+    assert_eq!(removed["detail"]["files"], files);
+    assert_eq!(self::checkpoints(dir.path())[0].tree.size(), last.seq - 2);
 }
 
 #[test]
@@ -80,9 +251,14 @@ fn a_file_of_nothing_but_a_torn_line_is_recovered() {
     let dir = tempfile::tempdir().unwrap();
     let first = log(dir.path()).append(&entry(), false).unwrap();
     fs::write(&first.file, "x".repeat(200_000)).unwrap();
-    log(dir.path()).append(&entry(), false).unwrap();
-    assert!(lines(dir.path())[1].contains("\"bytes\":200000"));
-    assert_whole(dir.path());
+    let second = log(dir.path()).append(&entry(), false).unwrap();
+    // The torn line, that it was, that a line is gone, and the new one.
+    let all = lines(dir.path());
+    assert!(all[1].contains("\"bytes\":200000"), "{}", all[1]);
+    let lost: Value = serde_json::from_str(&all[2]).unwrap();
+    assert_eq!(lost["kind"], "lost");
+    assert_eq!(lost["detail"], json!({"first": 1, "last": 1}));
+    assert_eq!((all.len(), second.seq), (4, 4));
 }
 
 #[test]
@@ -121,10 +297,16 @@ fn a_day_is_chained_to_the_day_before() {
 fn a_clock_that_went_back_does_not_go_back_in_the_record() {
     let dir = tempfile::tempdir().unwrap();
     let log = log(dir.path());
-    log.append(&entry(), false).unwrap();
-    fs::write(dir.path().join("audit/lock"), "2999-01-01").unwrap();
-    let later = log.append(&entry(), false).unwrap();
-    assert!(later.file.ends_with("audit-2999-01-01.jsonl"));
+    let first = log.append(&entry(), false).unwrap();
+    let later = first.file.with_file_name("audit-2999-01-01.jsonl");
+    fs::rename(&first.file, &later).unwrap();
+    // With the lock file and without it.
+    edit_tip(dir.path(), |tip| {
+        tip.file = "audit-2999-01-01.jsonl".to_owned()
+    });
+    assert_eq!(log.append(&entry(), false).unwrap().file, later);
+    fs::remove_file(dir.path().join("audit/lock")).unwrap();
+    assert_eq!(log.append(&entry(), false).unwrap().file, later);
     assert_whole(dir.path());
 }
 
@@ -179,8 +361,7 @@ fn what_is_not_written_whole_is_taken_back() {
     };
     let mut end = End {
         seq: 1,
-        prev: GENESIS.to_owned(),
-        torn: None,
+        ..End::default()
     };
     assert!(pen.write(&mut end, &entry()).is_err());
     assert_eq!(end.seq, 1);

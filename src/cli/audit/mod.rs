@@ -1,6 +1,9 @@
 //! `audit`: the record, for those who have to look at it.
 
+mod checkpoint;
 mod lookup;
+mod policy;
+mod prove;
 mod query;
 mod row;
 mod show;
@@ -32,6 +35,14 @@ enum Verb {
     Query(Box<query::Args>),
     /// Show all that the record says of one decision
     Show(show::Args),
+    /// Show the policies that were in force on a day, or at a time
+    Policy(policy::Args),
+    /// Prove that one line is in the record, to somebody who must not see the others
+    Prove(prove::Args),
+    /// Sign what the record is now, and print it: keep it where the agent cannot write
+    Checkpoint(checkpoint::Args),
+    /// Print the key that checkpoints of this installation are verified with
+    Key(checkpoint::KeyArgs),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
 }
@@ -41,6 +52,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Verify(args) => verify::run(args, out),
         Verb::Query(args) => query::run(args, out),
         Verb::Show(args) => show::run(args, out),
+        Verb::Policy(args) => policy::run(args, out),
+        Verb::Prove(args) => prove::run(args, out),
+        Verb::Checkpoint(args) => checkpoint::run(args, out),
+        Verb::Key(args) => checkpoint::key(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
     }
 }

@@ -89,11 +89,11 @@ enum Format {
     Csv,
 }
 
-fn since(text: &str) -> Result<Timestamp, String> {
+pub(super) fn since(text: &str) -> Result<Timestamp, String> {
     time(text, false)
 }
 
-fn until(text: &str) -> Result<Timestamp, String> {
+pub(super) fn until(text: &str) -> Result<Timestamp, String> {
     time(text, true)
 }
 

@@ -7,9 +7,10 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::{counted, open};
-use crate::audit::read;
+use crate::audit::verify::cover::{Cover, Kept};
 use crate::audit::verify::finding::{Finding, Level};
 use crate::audit::verify::{Report, Verifier, files};
+use crate::audit::{checkpoint, read};
 use crate::cli::place::Place;
 use crate::cli::progress::Progress;
 use crate::cli::{Format, Outcome};
@@ -19,8 +20,9 @@ use crate::scrub::report::printable;
 
 /// Say whether a record is whole: no line edited, missing, made up or out of order
 ///
-/// Needs neither the installation's key nor its policies: a copy can be verified on any machine. What
-/// is changed in the last line of all, or removed from the end, cannot be told.
+/// Needs neither the installation's keys nor its policies: a copy can be verified on any machine, with
+/// the checkpoints beside it. What comes behind the last checkpoint is only as good as its chain; and
+/// who has the signing key can make all of it anew: only a checkpoint that was kept elsewhere tells.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 whole · 1 problems · 2 it cannot be read · 64 usage.\n\
@@ -29,6 +31,12 @@ use crate::scrub::report::printable;
 pub(super) struct Args {
     /// Files of a record, in any order, or its directory [default: this installation's record]
     paths: Vec<PathBuf>,
+    /// The key that checkpoints have to be signed with, or a file with it (see `audit key`)
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// A checkpoint that was kept elsewhere: the record has to go on from it
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Vec<PathBuf>,
     /// The directory that record and key are kept in
     #[arg(long, value_name = "DIR", conflicts_with = "paths")]
     state: Option<PathBuf>,
@@ -47,7 +55,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     } else {
         args.paths.clone()
     };
-    let (report, whole) = match look(&paths) {
+    let (report, whole) = match look(&paths, args) {
         Ok(looked) => looked,
         // 1 would say that something is wrong with the record.
         Err(message) => {
@@ -66,9 +74,27 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     })
 }
 
-fn look(paths: &[PathBuf]) -> Result<(Report, bool), String> {
+fn look(paths: &[PathBuf], args: &Args) -> Result<(Report, bool), String> {
     let listed = files::list(paths).map_err(|error| error.0)?;
-    let mut verifier = Verifier::new(listed.whole);
+    let mut key = args
+        .key
+        .as_deref()
+        .map(checkpoint::verifier_key)
+        .transpose()?;
+    let mut kept = Vec::new();
+    for path in &args.checkpoint {
+        let name = path.display().to_string();
+        let (signed, own) = checkpoint::signed(path)?;
+        // What was kept elsewhere tells whose the record is.
+        key = key.or(own);
+        if let Some(key) = &key {
+            let wrong = |why| format!("`{name}` is not to be trusted: {why}");
+            signed.verify(key).map_err(wrong)?;
+        }
+        kept.push(Kept { name, signed });
+    }
+    let cover = Cover::new(listed.checkpoints, kept, key);
+    let mut verifier = Verifier::new(listed.whole).covered_by(cover);
     let mut progress = Progress::bytes(listed.bytes);
     for path in &listed.files {
         let failed =
@@ -81,7 +107,7 @@ fn look(paths: &[PathBuf]) -> Result<(Report, bool), String> {
             })
             .map_err(failed)?;
     }
-    Ok((verifier.finish(), listed.whole))
+    Ok((verifier.finish(listed.open), listed.whole))
 }
 
 fn text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -100,7 +126,27 @@ fn text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             super::grouped(shown)
         )?;
     }
-    writeln!(out, "{}", summary(report))
+    writeln!(out, "{}", summary(report))?;
+    writeln!(out, "{}", covered(report))
+}
+
+/// `49 checkpoints cover it up to number 12,480, signed by NAME+HASH+KEY`
+fn covered(report: &Report) -> String {
+    let covered = &report.covered;
+    let Some(key) = covered.key.as_ref().filter(|_| covered.checkpoints > 0) else {
+        return "no checkpoint covers it: only its chain was looked at".to_owned();
+    };
+    let verb = if covered.checkpoints == 1 {
+        "covers"
+    } else {
+        "cover"
+    };
+    format!(
+        "{} {verb} it up to number {}, signed with {}",
+        counted(covered.checkpoints, "checkpoint"),
+        super::grouped(covered.seq),
+        printable(key)
+    )
 }
 
 /// `path:line: problem: what is wrong, expected …, found … [edited]`
@@ -183,6 +229,9 @@ fn document(report: &Report, whole: bool) -> Value {
         "first": end(&report.first),
         "last": end(&report.last),
         "superseded": report.superseded,
+        "checkpoints": report.covered.checkpoints,
+        "covered": report.covered.seq,
+        "key": report.covered.key,
         "problems": report.problems,
         "warnings": report.warnings,
         "findings": findings,

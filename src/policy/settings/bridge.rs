@@ -39,6 +39,8 @@ pub const SESSION: &[Key] = &[
 pub const AUDIT: &[Key] = &[
     key("durability", Merge::Max),
     key("on_failure", Merge::BaseOnly),
+    key("file_mib", Merge::BaseOnly),
+    key("retention_days", Merge::BaseOnly),
 ];
 
 /// The keys of `[[error]]`.
@@ -167,6 +169,14 @@ fn apply_audit(settings: &mut Settings, table: Table<'_>, reader: &mut Reader<'_
     if let Some(failure) = table.choice("on_failure", &FAILURES, reader) {
         settings.audit.on_failure = failure.into_inner();
         origin(settings, "audit.on_failure", reader);
+    }
+    if let Some(size) = table.number("file_mib", 1..=1024, reader) {
+        settings.audit.file_mib = size.into_inner();
+        origin(settings, "audit.file_mib", reader);
+    }
+    if let Some(days) = table.number("retention_days", 0..=36_500, reader) {
+        settings.audit.retention_days = days.into_inner();
+        origin(settings, "audit.retention_days", reader);
     }
 }
 

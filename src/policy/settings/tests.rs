@@ -104,6 +104,11 @@ fn everything_wrong_is_underlined() {
         ),
         (
             "bridge.toml",
+            "format = 1\n[audit]\nfile_mib = 0",
+            "bad-value [0] `file_mib` has to be between 1 and 1024",
+        ),
+        (
+            "bridge.toml",
             "format = 1\n[[error]]\nclass = 'a'",
             "missing-key [[[error]]] `handling` is missing",
         ),
@@ -244,7 +249,7 @@ fn helps_name_what_is_legal() {
         ("format = 1\nmod = 'x'", "did you mean `mode`?"),
         (
             "format = 1\n[audit]\nxyz = 1",
-            "known here: `durability` or `on_failure`",
+            "known here: `durability`, `on_failure`, `file_mib` or `retention_days`",
         ),
         ("mode = 'enforce'", "write `format = 1` at the top"),
     ] {
@@ -268,6 +273,8 @@ fn values_arrive() {
         [audit]
         durability = "sync"
         on_failure = "allow"
+        file_mib = 8
+        retention_days = 400
         [[error]]
         class = "x"
         pattern = "y"
@@ -286,6 +293,8 @@ fn values_arrive() {
     assert_eq!(settings.session.max_retries, 2);
     assert_eq!(settings.audit.durability, Durability::Sync);
     assert_eq!(settings.audit.on_failure, OnFailure::Allow);
+    assert_eq!(settings.audit.file_mib, 8);
+    assert_eq!(settings.audit.retention_days, 400);
     assert_eq!(settings.errors[0].handling, Handling::Retry);
     assert!(
         settings.errors[0]
@@ -406,6 +415,11 @@ fn a_lower_layer_that_loosens_is_refused() {
             "bridge.toml",
             "format = 1\n[audit]\non_failure = 'deny'",
             "loosens [on_failure] `on_failure` may be set by the base layer only",
+        ),
+        (
+            "bridge.toml",
+            "format = 1\n[audit]\nretention_days = 1",
+            "loosens [retention_days] `retention_days` may be set by the base layer only",
         ),
         (
             "bridge.toml",
