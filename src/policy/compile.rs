@@ -26,7 +26,7 @@ const LIMIT: u64 = 16 << 20;
 const MAGIC: &[u8; 8] = b"cbbundle";
 
 /// The version of the form. Every change to `Bundle` or to the codec raises it.
-const FORM: u32 = 6;
+const FORM: u32 = 7;
 
 const ENDING: &str = ".bundle";
 

@@ -3,6 +3,7 @@
 use toml::Spanned;
 
 use super::merge::{intersect, lower};
+use super::mirrors;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::{Durability, ErrorRule, Handling, LogLevel, Mode, OnFailure, Settings};
 use crate::engine::pattern::{Pattern, PatternScope};
@@ -39,6 +40,9 @@ pub const SESSION: &[Key] = &[
 pub const AUDIT: &[Key] = &[
     key("durability", Merge::Max),
     key("on_failure", Merge::BaseOnly),
+    key("mirrors", Merge::BaseOnly),
+    key("seed_mirror", Merge::BaseOnly),
+    key("xpia_mirror", Merge::BaseOnly),
 ];
 
 /// The keys of `[[error]]`.
@@ -168,6 +172,7 @@ fn apply_audit(settings: &mut Settings, table: Table<'_>, reader: &mut Reader<'_
         settings.audit.on_failure = failure.into_inner();
         origin(settings, "audit.on_failure", reader);
     }
+    mirrors::apply(settings, table, reader);
 }
 
 fn error_rule(table: Table<'_>, reader: &mut Reader<'_>) -> Option<ErrorRule> {
@@ -220,6 +225,6 @@ fn error_rule(table: Table<'_>, reader: &mut Reader<'_>) -> Option<ErrorRule> {
     })
 }
 
-fn origin(settings: &mut Settings, name: &str, reader: &Reader<'_>) {
+pub(super) fn origin(settings: &mut Settings, name: &str, reader: &Reader<'_>) {
     settings.origins.insert(name.to_owned(), reader.layer());
 }
