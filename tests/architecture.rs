@@ -15,6 +15,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("engine", 0, &[]),
     ("facts", 1, &[]),
     ("audit", 1, &[]),
+    ("log", 1, &["audit"]),
     ("config", 1, &[]),
     ("policy", 1, &["audit"]),
     ("gate", 2, &[]),

@@ -7,7 +7,7 @@ pub mod asked;
 pub mod key;
 pub mod lines;
 mod origin;
-mod private;
+pub(crate) mod private;
 pub mod query;
 pub mod read;
 pub mod record;
