@@ -89,7 +89,10 @@ fn a_planted_import_is_found() {
 #[test]
 fn words_that_belong_to_one_room_stand_nowhere_else() {
     for (word, home) in [
-        ("\"permissionDecision\"", &["hook/dialect/"][..]),
+        (
+            "\"permissionDecision\"",
+            &["hook/dialect/", "audit/mirror/seed.rs"][..],
+        ),
         ("hookSpecificOutput", &["hook/dialect/claude.rs"]),
         ("println!", &[]),
     ] {

@@ -6,6 +6,7 @@
 pub mod asked;
 pub mod key;
 pub mod lines;
+pub mod mirror;
 mod origin;
 pub(crate) mod private;
 pub mod query;

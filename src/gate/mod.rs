@@ -17,7 +17,7 @@ use std::time::Duration;
 use tracing::Level;
 
 use crate::audit::key::Key;
-use crate::config;
+use crate::config::{self, AuditDirectory};
 use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, LogLevel, OnFailure, Settings};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
@@ -473,9 +473,12 @@ impl Gate {
             (self.environment)(config::AUDIT_LOG_DIR).as_deref(),
             workspace,
         );
-        let written = recording::append(&self.here.state, other, self.bundle(), told, sync);
+        let written = recording::append(&self.here.state, other.clone(), self.bundle(), told, sync);
         match written {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.mirror(told, other);
+                Ok(())
+            }
             Err(error) if settings.is_some_and(|audit| audit.on_failure == OnFailure::Allow) => {
                 if self.says(Level::ERROR) {
                     let pid = std::process::id();
@@ -489,6 +492,24 @@ impl Gate {
                 "a person makes room or corrects the state directory, then runs `copilot-bridge doctor`",
             )),
         }
+    }
+
+    /// Writes what is in the record into the logs of older programs, where policies name any.
+    fn mirror(&self, told: &recording::Told<'_>, other: AuditDirectory) {
+        let Some(bundle) = self.bundle() else { return };
+        if bundle.settings.audit.mirrors.is_empty() {
+            return;
+        }
+        let record = match other {
+            AuditDirectory::Honoured(dir) => dir,
+            AuditDirectory::Unset | AuditDirectory::Ignored(_) => self.here.state.join("audit"),
+        };
+        recording::mirror(&self.here, &record, bundle, told, |mirror, error| {
+            if self.says(Level::WARN) {
+                let (pid, mirror) = (std::process::id(), mirror.shape.name());
+                tracing::warn!(pid, mirror, error, "a mirror cannot be written");
+            }
+        });
     }
 
     fn remember(&self, event: &Event, trace: Option<&Trace>) {
