@@ -65,6 +65,10 @@ struct Open {
 impl Daily {
     /// Opens today's file below a state directory that is there.
     pub(super) fn open(state: &Path) -> Result<Self, AuditError> {
+        if !is_ours(state) {
+            let why = format!("`{}` belongs to another user", state.display());
+            return Err(AuditError(why));
+        }
         let dir = dir(state);
         make(&dir)?;
         let open = Mutex::new(Open::at(&dir, today())?);
@@ -115,6 +119,19 @@ impl Write for Line<'_> {
     }
 }
 
+/// Whoever looks at the installation of another user leaves nothing there.
+#[cfg(unix)]
+fn is_ours(state: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = nix::unistd::geteuid().as_raw();
+    state.metadata().is_ok_and(|metadata| metadata.uid() == own)
+}
+
+#[cfg(not(unix))]
+fn is_ours(state: &Path) -> bool {
+    state.is_dir()
+}
+
 fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
@@ -126,6 +143,7 @@ fn name(day: Date) -> String {
 /// Makes the directory, but not the state directory: where nothing is installed, nothing is logged.
 fn make(dir: &Path) -> Result<(), AuditError> {
     let mut builder = DirBuilder::new();
+    builder.recursive(false);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(dir) {
@@ -199,6 +217,19 @@ mod tests {
         assert_eq!(fs::read_to_string(dir.join(&today)).unwrap(), "a line\n");
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir.join(&today)), 0o600);
+    }
+
+    #[test]
+    fn nothing_is_left_with_another_user() {
+        // Only root can be shown one: a directory that it gives away.
+        let state = tempfile::tempdir().unwrap();
+        let other = nix::unistd::Uid::from_raw(12_345);
+        if nix::unistd::chown(state.path(), Some(other), None).is_err() {
+            assert!(!is_ours(Path::new("/")));
+            return;
+        }
+        assert!(Daily::open(state.path()).is_err());
+        assert_eq!(names(state.path()), [""; 0]);
     }
 
     #[test]

@@ -164,14 +164,17 @@ fn a_late_answer_is_said() {
     let stage = Stage::new();
     stage.judge("view", &view());
     // Nobody sends the event, so that the deadline passes.
-    let mut hook = stage.hook("pre-tool-use", &[]);
-    let mut child = hook.stdin(Stdio::piped()).spawn().unwrap();
-    let stdin = child.stdin.take();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    drop(stdin);
-    assert_eq!(answer.decision(), "deny");
+    for (level, said) in [("none", 0), ("info", 1)] {
+        let mut hook = stage.hook("pre-tool-use", &[]);
+        hook.env(LEVEL, level);
+        let mut child = hook.stdin(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        drop(stdin);
+        assert_eq!(answer.decision(), "deny");
+        assert_eq!(lines(&stage).len(), said, "{level}");
+    }
     let said = lines(&stage);
-    assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0]["message"], "denied before a judgement was reached");
     assert_eq!(said[0]["event"], "pre_tool_use");
 }
