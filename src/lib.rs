@@ -10,7 +10,7 @@
 //! | floor | rooms | what they are |
 //! |---|---|---|
 //! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
-//! | 1 books | [`facts`] [`audit`] [`config`] [`policy`] | what is true, what happened, what is set, what is ruled |
+//! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`policy`] | what is true, what happened, what goes on, what is set, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
 //! | 3 walls | [`sandbox`] [`scrub`] | what holds a program that runs, what takes secrets out of files |
 //! | 4 doors | [`hook`] | what calls us |
@@ -24,6 +24,7 @@ pub mod exit;
 pub mod facts;
 pub mod gate;
 pub mod hook;
+pub mod log;
 pub mod policy;
 pub mod sandbox;
 pub mod scrub;

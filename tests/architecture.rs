@@ -15,6 +15,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("engine", 0, &[]),
     ("facts", 1, &[]),
     ("audit", 1, &[]),
+    ("log", 1, &["audit"]),
     ("config", 1, &[]),
     ("policy", 1, &["audit"]),
     ("gate", 2, &[]),
@@ -88,7 +89,10 @@ fn a_planted_import_is_found() {
 #[test]
 fn words_that_belong_to_one_room_stand_nowhere_else() {
     for (word, home) in [
-        ("\"permissionDecision\"", &["hook/dialect/"][..]),
+        (
+            "\"permissionDecision\"",
+            &["hook/dialect/", "audit/mirror/seed.rs"][..],
+        ),
         ("hookSpecificOutput", &["hook/dialect/claude.rs"]),
         ("println!", &[]),
     ] {

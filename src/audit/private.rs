@@ -20,8 +20,18 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
+/// Opens a file to append to it, and makes it if need be. It is a plain file that only its owner may
+/// use, or nothing is opened; nobody waits for a reader.
+pub(crate) fn append_privately(path: &Path) -> Result<File, AuditError> {
+    let file = private(OpenOptions::new().create(true).append(true))
+        .open(path)
+        .map_err(|error| AuditError::io("open", path, &error))?;
+    check_owner(&file, path)?;
+    Ok(file)
+}
+
 /// Makes a directory, and those above it, that only its owner may use.
-pub(super) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

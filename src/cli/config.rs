@@ -1,13 +1,17 @@
 //! `config show`: the settings that are in force, and where each comes from.
 
 use std::io::Write;
+use std::path::Path;
 
 use serde_json::json;
 
 use super::place::Place;
 use super::{Format, Outcome, policy};
+use crate::audit::mirror;
 use crate::config::{self, AuditDirectory};
+use crate::engine::bundle::Settings;
 use crate::exit::Exit;
+use crate::gate::place::Installation;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -115,6 +119,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             json!(settings.audit.retention_days),
             from("audit.retention_days"),
         ),
+        (
+            "audit.mirrors",
+            json!(mirrors(settings, &here, &record)),
+            from("audit.mirrors"),
+        ),
         ("audit.directory", json!(record), record_origin),
         (
             "harmless_tools",
@@ -153,4 +162,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Each mirror and its directory.
+fn mirrors(
+    settings: &Settings,
+    here: &Installation,
+    record: &Path,
+) -> serde_json::Map<String, serde_json::Value> {
+    let places = mirror::Places {
+        state: &here.state,
+        home: here.home.as_deref(),
+        record,
+    };
+    settings
+        .audit
+        .mirrors
+        .iter()
+        .map(|one| {
+            let dir = mirror::dir(one, places).ok();
+            (one.shape.name().to_owned(), json!(dir))
+        })
+        .collect()
 }

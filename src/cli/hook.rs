@@ -76,7 +76,7 @@ fn open(place: &Place, event: Option<&Value>, starts: bool) -> Gate {
             Ok(pinned) => here.pinned = pinned,
             Err(error) => {
                 let problem = format!("the session's workspace cannot be read: {}", words(&error));
-                return Gate::new(Err(broken(problem)), here, Sink::State);
+                return Gate::new(Err(broken(problem)), here, Sink::State).logging();
             }
         }
     }
@@ -91,7 +91,7 @@ fn open(place: &Place, event: Option<&Value>, starts: bool) -> Gate {
     let bundle = place
         .judging_policies(from.as_deref())
         .map_err(|problems| refused(place, &problems));
-    Gate::new(bundle, here, Sink::State)
+    Gate::new(bundle, here, Sink::State).logging()
 }
 
 /// A caller may say how deep it stands; it can only raise what is known.

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod hook;
 mod init;
+mod journal;
 mod place;
 mod policy;
 mod progress;
@@ -23,10 +24,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::setup::{Ending, SetupError};
+use journal::Journal;
 
 /// A policy gate for coding agents: every tool call is judged by Cedar and TOML files, fails
 /// closed, and is recorded before it is answered.
@@ -93,8 +95,12 @@ pub fn main() -> ExitCode {
         let rest = rest.into_iter().skip(1);
         return ExitCode::from(hook::main(std::iter::once(program).chain(rest), started));
     }
-    let cli = match Cli::try_parse_from(std::iter::once(program).chain(rest)) {
-        Ok(cli) => cli,
+    let line = std::iter::once(program).chain(rest);
+    let parsed = Cli::command()
+        .try_get_matches_from(line)
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
             let exit = if error.use_stderr() {
@@ -105,6 +111,8 @@ pub fn main() -> ExitCode {
             return exit.into();
         }
     };
+    let journal = Journal::of(&matches, started);
+    journal.iter().for_each(Journal::begins);
     let mut out = anstream::stdout().lock();
     let result = crate::engine::on_known_stack(|| run(cli.verb, &mut out));
     let exit = result.unwrap_or_else(|error| {
@@ -122,6 +130,7 @@ pub fn main() -> ExitCode {
         Exit::Failed
     });
     let _ = out.flush();
+    journal.iter().for_each(|journal| journal.ends(exit));
     exit.into()
 }
 

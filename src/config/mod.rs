@@ -136,6 +136,18 @@ pub fn effective(
     })
 }
 
+/// How much the operational log says. A variable that says nothing that can be used counts for nothing
+/// here: [`effective`] refuses it.
+#[must_use]
+pub fn log_level(
+    settings: &Settings,
+    variable: impl Fn(&'static str) -> Option<String>,
+) -> LogLevel {
+    variable(LOG_LEVEL)
+        .and_then(|value| LogLevel::from_name(value.trim()))
+        .unwrap_or(settings.session.log_level)
+}
+
 /// A number of retries: rounded down, at least 1 (R-000-51, R-000-62).
 fn retries(value: &str) -> Result<u32, ConfigError> {
     /// More than this is no number of retries.
@@ -269,6 +281,21 @@ mod tests {
             error,
             "`COPILOT_LOG_LEVEL` is `loud`, but has to be one of debug, info, warning, error, none, all"
         );
+    }
+
+    #[test]
+    fn the_log_obeys_the_environment_then_the_file() {
+        let mut settings = Settings::default();
+        settings.session.log_level = LogLevel::Error;
+        for (said, level) in [
+            (None, LogLevel::Error),
+            (Some(""), LogLevel::Error),
+            (Some("loud"), LogLevel::Error),
+            (Some(" debug "), LogLevel::Debug),
+        ] {
+            let found = log_level(&settings, |_| said.map(str::to_owned));
+            assert_eq!(found, level, "{said:?}");
+        }
     }
 
     #[cfg(unix)]

@@ -267,6 +267,8 @@ pub struct AuditSettings {
     pub file_mib: u32,
     /// Files that are so many days old are removed; 0 for never.
     pub retention_days: u32,
+    /// The logs of older programs that are written besides the record.
+    pub mirrors: Vec<Mirror>,
 }
 
 impl Default for AuditSettings {
@@ -276,6 +278,46 @@ impl Default for AuditSettings {
             on_failure: OnFailure::Deny,
             file_mib: 64,
             retention_days: 0,
+            mirrors: Vec::new(),
+        }
+    }
+}
+
+/// The log of an older program, written besides the record for those who read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mirror {
+    /// Whose log it is.
+    pub shape: MirrorShape,
+    /// Its directory, absolute or below `~/`; nothing is the usual one.
+    pub dir: Option<String>,
+}
+
+/// Whose log a mirror is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MirrorShape {
+    /// The first bridge's: `audit-YYYY-MM-DD.jsonl`, with six kinds of hook (R-000-61).
+    Seed,
+    /// The XPIA hook's: `rust_security_YYYYMMDD.log` (R-004-17, R-004-31).
+    Xpia,
+}
+
+impl MirrorShape {
+    /// The name that a policy file has for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seed => "seed",
+            Self::Xpia => "xpia",
+        }
+    }
+
+    /// The usual directory: of the XPIA hook that of its own, so that what reads it finds it.
+    #[must_use]
+    pub const fn usual_dir(self) -> &'static str {
+        match self {
+            Self::Seed => "${state}/mirror/seed",
+            Self::Xpia => "~/.claude/logs/xpia",
         }
     }
 }

@@ -14,10 +14,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use tracing::Level;
+
 use crate::audit::key::Key;
-use crate::config;
+use crate::config::{self, AuditDirectory};
 use crate::engine::action::Action;
-use crate::engine::bundle::{Bundle, Handling, Limits, OnFailure};
+use crate::engine::bundle::{Bundle, Handling, Limits, LogLevel, OnFailure, Settings};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
 use crate::engine::pattern::Haystack;
 use crate::engine::redaction;
@@ -27,6 +29,7 @@ use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
 use crate::facts::pins::Pins;
 use crate::facts::scripts::Scripts;
+use crate::log::{self, Stopwatch};
 use cleaning::Rulebook;
 use event::{Body, Event, EventName, UNKNOWN_SESSION};
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
@@ -41,6 +44,7 @@ pub struct Gate {
     here: Installation,
     environment: fn(&'static str) -> Option<String>,
     sink: Sink,
+    logs: bool,
 }
 
 /// Why there are no policies to judge by.
@@ -105,7 +109,30 @@ impl Gate {
             here,
             environment: variable,
             sink,
+            logs: false,
         }
+    }
+
+    /// A gate that says in the operational log what goes wrong. It belongs to the whole process, so
+    /// only a door asks for it.
+    #[must_use]
+    pub fn logging(self) -> Self {
+        Self { logs: true, ..self }
+    }
+
+    /// How much the operational log says.
+    #[must_use]
+    pub fn log_level(&self) -> LogLevel {
+        let variable = self.environment;
+        match self.bundle() {
+            Some(bundle) => config::log_level(&bundle.settings, variable),
+            None => config::log_level(&Settings::default(), variable),
+        }
+    }
+
+    /// Whether something of that severity is to be said.
+    fn says(&self, severity: Level) -> bool {
+        self.logs && log::wake(&self.here.state, self.log_level(), severity)
     }
 
     /// The limits that a door keeps.
@@ -127,11 +154,12 @@ impl Gate {
 
     /// As [`Gate::pass`], with everything that was seen on the way.
     pub fn walk(&self, event: &Event, elapsed: Duration) -> Passage {
+        let mut clock = Stopwatch::start();
         let Judged {
             mut decision,
             questions,
             mut trace,
-        } = self.judge(event);
+        } = self.judge(event, &mut clock);
         let mut sync = false;
         let obligations = obligations(&decision);
         for obligation in &obligations {
@@ -201,7 +229,10 @@ impl Gate {
             advice: &advice,
             elapsed,
         };
-        let decision = match self.record(&judgement, sync) {
+        clock.lap("obligations");
+        let recorded = self.record(&judgement, sync);
+        clock.lap("record");
+        let decision = match recorded {
             Ok(()) => decision,
             Err(refusal) => {
                 return Passage {
@@ -338,7 +369,7 @@ impl Gate {
         recording::note_late(state, event, elapsed);
     }
 
-    fn judge(&self, event: &Event) -> Judged<'_> {
+    fn judge(&self, event: &Event, clock: &mut Stopwatch) -> Judged<'_> {
         let engine = match &self.engine {
             Ok(engine) => engine,
             Err(refused) => {
@@ -360,11 +391,13 @@ impl Gate {
                     return Judged::fault(Decision::fault(class, text, ""));
                 }
             };
+        clock.lap("facts");
         let Judgement {
             decision,
             would_decide,
             verdicts,
         } = engine.decide(&questions.requests);
+        clock.lap("judge");
         Judged {
             decision,
             trace: Some(Trace {
@@ -440,16 +473,43 @@ impl Gate {
             (self.environment)(config::AUDIT_LOG_DIR).as_deref(),
             workspace,
         );
-        let written = recording::append(&self.here.state, other, self.bundle(), told, sync);
+        let written = recording::append(&self.here.state, other.clone(), self.bundle(), told, sync);
         match written {
-            Ok(()) => Ok(()),
-            Err(_) if settings.is_some_and(|audit| audit.on_failure == OnFailure::Allow) => Ok(()),
+            Ok(()) => {
+                self.mirror(told, other);
+                Ok(())
+            }
+            Err(error) if settings.is_some_and(|audit| audit.on_failure == OnFailure::Allow) => {
+                if self.says(Level::ERROR) {
+                    let pid = std::process::id();
+                    tracing::error!(pid, error, "what was judged goes on unrecorded");
+                }
+                Ok(())
+            }
             Err(error) => Err(Refusal::fault(
                 FaultClass::AuditUnavailable,
                 error,
                 "a person makes room or corrects the state directory, then runs `copilot-bridge doctor`",
             )),
         }
+    }
+
+    /// Writes what is in the record into the logs of older programs, where policies name any.
+    fn mirror(&self, told: &recording::Told<'_>, other: AuditDirectory) {
+        let Some(bundle) = self.bundle() else { return };
+        if bundle.settings.audit.mirrors.is_empty() {
+            return;
+        }
+        let record = match other {
+            AuditDirectory::Honoured(dir) => dir,
+            AuditDirectory::Unset | AuditDirectory::Ignored(_) => self.here.state.join("audit"),
+        };
+        recording::mirror(&self.here, &record, bundle, told, |mirror, error| {
+            if self.says(Level::WARN) {
+                let (pid, mirror) = (std::process::id(), mirror.shape.name());
+                tracing::warn!(pid, mirror, error, "a mirror cannot be written");
+            }
+        });
     }
 
     fn remember(&self, event: &Event, trace: Option<&Trace>) {

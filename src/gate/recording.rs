@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 use super::cleaning::ARGUMENTS;
 use super::event::{Body, Event, EventName};
 use super::outcome::Advice;
+use super::place::Installation;
 use super::requests::Questions;
 use super::{Trace, Unread};
 use crate::audit::asked;
 use crate::audit::key::Key;
+use crate::audit::mirror;
 use crate::audit::record::v1::{Entry, Kind};
 use crate::audit::writer::{self, Log};
 use crate::config::AuditDirectory;
-use crate::engine::bundle::Bundle;
+use crate::engine::bundle::{Bundle, Mirror};
 use crate::engine::decision::{Decision, Effect};
 use crate::engine::redaction::Hit;
 use crate::engine::request::{Request, Resource};
@@ -54,6 +56,48 @@ pub(super) fn append(
         .and_then(|log| log.append(&entry, sync))
         .map(|_| ())
         .map_err(|error| error.0)
+}
+
+/// Writes what is in the record now into the logs of older programs. `failed` is told what cannot be
+/// written, which changes nothing.
+pub(super) fn mirror(
+    here: &Installation,
+    record: &Path,
+    bundle: &Bundle,
+    told: &Told<'_>,
+    failed: impl Fn(&Mirror, &str),
+) {
+    let mirrors = &bundle.settings.audit.mirrors;
+    let key = match Key::of(&here.state) {
+        Ok(key) => key,
+        Err(error) => return mirrors.iter().for_each(|one| failed(one, &error.0)),
+    };
+    let said = match told.event.map(|event| &event.body) {
+        Some(Body::Prompt { text }) => Some(text.as_str()),
+        Some(Body::Error { message, .. }) => Some(message.as_str()),
+        _ => None,
+    };
+    let advice = told.advice;
+    let texts = mirror::Texts {
+        said,
+        replacement: advice.replacement.as_deref(),
+        context: advice.context.as_deref(),
+        notification: advice
+            .error
+            .as_ref()
+            .and_then(|error| error.notification.as_deref()),
+    };
+    let source = mirror::Source::of(&entry(told, Some(bundle)), texts, key);
+    let places = mirror::Places {
+        state: &here.state,
+        home: here.home.as_deref(),
+        record,
+    };
+    for one in mirrors {
+        if let Err(error) = source.write(one, places) {
+            failed(one, &error.0);
+        }
+    }
 }
 
 /// Leaves a note that a denial went out before the line was written.

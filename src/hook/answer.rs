@@ -2,10 +2,12 @@
 //! the deadline. Whoever takes it writes the one answer; the other never does.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::dialect::Answer;
+use crate::engine::bundle::LogLevel;
 
 /// The turn to answer, and the time that is left.
 #[derive(Debug)]
@@ -13,6 +15,7 @@ pub(super) struct Turn {
     taken: AtomicBool,
     started: Instant,
     deadline_ms: AtomicU64,
+    log_level: OnceLock<LogLevel>,
 }
 
 impl Turn {
@@ -21,6 +24,7 @@ impl Turn {
             taken: AtomicBool::new(false),
             started,
             deadline_ms: AtomicU64::new(deadline.as_millis() as u64),
+            log_level: OnceLock::new(),
         }
     }
 
@@ -33,6 +37,17 @@ impl Turn {
     pub(super) fn set_deadline(&self, milliseconds: u32) {
         self.deadline_ms
             .store(u64::from(milliseconds), Ordering::SeqCst);
+    }
+
+    /// Sets how much the operational log says.
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        // Set once, when the policies are read.
+        let _ = self.log_level.set(level);
+    }
+
+    /// How much the operational log says; nothing before the policies are read.
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        self.log_level.get().copied()
     }
 
     /// How much time is left.

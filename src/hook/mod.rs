@@ -15,12 +15,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tracing::Level;
 
-use crate::engine::bundle::Limits;
+use crate::config;
+use crate::engine::bundle::{Limits, LogLevel, Settings};
 use crate::engine::decision::FaultClass;
 use crate::gate::event::EventName;
 use crate::gate::outcome::{Outcome, Refusal};
 use crate::gate::{Gate, Unread};
+use crate::log;
 use answer::Turn;
 use dialect::{Answer, Dialect};
 use watchdog::Cause;
@@ -69,6 +72,8 @@ pub fn run(call: &Call, started: Instant, gate: impl FnOnce(Option<&Value>) -> G
             )),
         ),
     };
+    // Before the turn is taken: a disk that does not answer is then the watchdog's.
+    quietly(|| tell(call, shape, &outcome, &turn));
     let answer = shape.answer(&outcome);
     if turn.take() {
         answer::write(&answer)
@@ -94,6 +99,9 @@ pub fn refuse_usage(error: &str) -> u8 {
     };
     answer::write(&shape.deny(&refusal))
 }
+
+/// What the log says of a denial that no policy made.
+const FAULT: &str = "denied because of a fault";
 
 /// How the answer to this event has to look.
 #[derive(Debug, Clone, Copy)]
@@ -130,9 +138,19 @@ fn work(
     if let (None, Ok((value, _))) = (call.dialect, &value) {
         shape.dialect = Dialect::detect(value);
     }
+    let read = turn.elapsed();
     let gate = gate(value.as_ref().ok().map(|(value, _)| value));
     let limits = gate.limits();
     turn.set_deadline(limits.deadline_ms);
+    let level = gate.log_level();
+    turn.set_log_level(level);
+    if log::wake(&call.state, level, Level::DEBUG) {
+        let pid = std::process::id();
+        let us = log::microseconds(read);
+        tracing::debug!(pid, phase = "read", us, "phase");
+        let us = log::microseconds(turn.elapsed().saturating_sub(read));
+        tracing::debug!(pid, phase = "policies", us, "phase");
+    }
     let event = value.and_then(|(value, length)| {
         if length > limits.event_bytes as usize {
             return Err(too_large(limits.event_bytes));
@@ -202,7 +220,58 @@ fn late(cause: Cause) -> Refusal {
 fn note(call: &Call, shape: Shape, turn: &Arc<Turn>) -> impl Fn() + Send + 'static {
     let state = call.state.clone();
     let turn = Arc::clone(turn);
-    move || Gate::note_late(&state, shape.event, turn.elapsed())
+    move || {
+        Gate::note_late(&state, shape.event, turn.elapsed());
+        quietly(|| {
+            if log::wake(&state, level(&turn), Level::WARN) {
+                let (pid, event) = (std::process::id(), shape.event.snake());
+                let us = log::microseconds(turn.elapsed());
+                tracing::warn!(pid, event, us, "denied before a judgement was reached");
+            }
+        });
+    }
+}
+
+/// Says what was answered, where the log wants to know.
+fn tell(call: &Call, shape: Shape, outcome: &Outcome, turn: &Turn) {
+    let (state, level, event) = (&call.state, level(turn), shape.event.snake());
+    let fault = match outcome {
+        Outcome::Deny(refusal) => refusal.class(),
+        Outcome::Pass(_) | Outcome::Ask(_) => None,
+    };
+    match fault {
+        // What is broken here, apart from what others sent or wrote.
+        Some(class @ (FaultClass::AuditUnavailable | FaultClass::InternalError)) => {
+            if log::wake(state, level, Level::ERROR) {
+                let (pid, us) = (std::process::id(), log::microseconds(turn.elapsed()));
+                tracing::error!(pid, event, us, class = class.name(), "{FAULT}");
+            }
+        }
+        Some(class) => {
+            if log::wake(state, level, Level::WARN) {
+                let (pid, us) = (std::process::id(), log::microseconds(turn.elapsed()));
+                tracing::warn!(pid, event, us, class = class.name(), "{FAULT}");
+            }
+        }
+        None => {
+            if log::wake(state, level, Level::DEBUG) {
+                let (pid, us) = (std::process::id(), log::microseconds(turn.elapsed()));
+                tracing::debug!(pid, event, us, answer = %outcome.effect(), "answered");
+            }
+        }
+    }
+}
+
+/// Whatever goes wrong in the log: the host is waiting for an answer.
+fn quietly(say: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(say));
+}
+
+/// What the policies say, or until they are read, the environment.
+fn level(turn: &Turn) -> LogLevel {
+    let variable = |name| std::env::var(name).ok();
+    turn.log_level()
+        .unwrap_or_else(|| config::log_level(&Settings::default(), variable))
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Refusal {

@@ -5,7 +5,7 @@ use super::layer::{self, Locations};
 use super::settings::Care;
 use super::source::{Source, digest};
 use super::{cedar, settings};
-use crate::engine::bundle::Bundle;
+use crate::engine::bundle::{Bundle, Settings};
 use crate::engine::on_known_stack;
 use crate::engine::redaction::Redaction;
 
@@ -52,6 +52,18 @@ pub fn check(locations: &Locations) -> Checked {
 #[must_use]
 pub fn check_sources(sources: &[Source]) -> Checked {
     build(sources, Care::Thorough)
+}
+
+/// What the base layer's `bridge.toml` says, as far as it can be read: for what is no judgement.
+#[must_use]
+pub fn bridge(locations: &Locations) -> Settings {
+    let (sources, _) = layer::read_with_warnings(locations);
+    let base = sources.into_iter().next().map(|mut base| {
+        base.files.retain(|file| file.name == "bridge.toml");
+        base
+    });
+    let sources: Vec<Source> = base.into_iter().collect();
+    settings::load(&sources, Care::Quick(&|| None), &mut Vec::new())
 }
 
 /// The bundle of those layers for somebody who waits: nothing is tried that was tried when the

@@ -19,5 +19,5 @@ mod testing;
 pub use compile::{open, open_sources};
 pub use diagnostic::{Code, Problem, Severity};
 pub use layer::{Base, Layer, Locations};
-pub use load::{Checked, check, check_sources, load, load_sources};
+pub use load::{Checked, bridge, check, check_sources, load, load_sources};
 pub use source::{Source, SourceFile, digest};

@@ -12,6 +12,8 @@ mod explain;
 mod fixtures;
 mod hook;
 mod identity;
+mod mirrors;
+mod operational_log;
 mod parity;
 mod policies;
 mod policy_import;

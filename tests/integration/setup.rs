@@ -82,6 +82,10 @@ fn tree(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        // A run that changes nothing is still said in the operational log.
+        if path.ends_with("copilot-bridge/log") {
+            continue;
+        }
         if path.is_dir() {
             found.extend(tree(&path));
             found.push((path, None));

@@ -3,6 +3,7 @@
 use toml::Spanned;
 
 use super::merge::{intersect, lower};
+use super::mirrors;
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::{Durability, ErrorRule, Handling, LogLevel, Mode, OnFailure, Settings};
 use crate::engine::pattern::{Pattern, PatternScope};
@@ -41,6 +42,9 @@ pub const AUDIT: &[Key] = &[
     key("on_failure", Merge::BaseOnly),
     key("file_mib", Merge::BaseOnly),
     key("retention_days", Merge::BaseOnly),
+    key("mirrors", Merge::BaseOnly),
+    key("seed_mirror", Merge::BaseOnly),
+    key("xpia_mirror", Merge::BaseOnly),
 ];
 
 /// The keys of `[[error]]`.
@@ -178,6 +182,7 @@ fn apply_audit(settings: &mut Settings, table: Table<'_>, reader: &mut Reader<'_
         settings.audit.retention_days = days.into_inner();
         origin(settings, "audit.retention_days", reader);
     }
+    mirrors::apply(settings, table, reader);
 }
 
 fn error_rule(table: Table<'_>, reader: &mut Reader<'_>) -> Option<ErrorRule> {
@@ -230,6 +235,6 @@ fn error_rule(table: Table<'_>, reader: &mut Reader<'_>) -> Option<ErrorRule> {
     })
 }
 
-fn origin(settings: &mut Settings, name: &str, reader: &Reader<'_>) {
+pub(super) fn origin(settings: &mut Settings, name: &str, reader: &Reader<'_>) {
     settings.origins.insert(name.to_owned(), reader.layer());
 }

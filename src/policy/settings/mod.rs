@@ -4,6 +4,7 @@ pub mod bridge;
 pub mod containment;
 pub mod entities;
 mod merge;
+mod mirrors;
 pub mod permission;
 pub mod programs;
 pub mod redaction;

@@ -109,6 +109,26 @@ fn everything_wrong_is_underlined() {
         ),
         (
             "bridge.toml",
+            "format = 1\n[audit]\nmirrors = ['seed', 'ted']",
+            "bad-value ['ted'] `ted` is no mirror",
+        ),
+        (
+            "bridge.toml",
+            "format = 1\n[audit]\nmirrors = ['seed']\nseed_mirror = 'logs'",
+            "bad-path ['logs'] a mirror's folder starts with `/` or `~/` and has neither wildcards nor `..`",
+        ),
+        (
+            "bridge.toml",
+            "format = 1\n[audit]\nmirrors = ['xpia']\nxpia_mirror = '/logs/../etc'",
+            "bad-path ['/logs/../etc'] a mirror's folder starts with `/` or `~/` and has neither wildcards nor `..`",
+        ),
+        (
+            "bridge.toml",
+            "format = 1\n[audit]\nmirrors = ['seed']\nxpia_mirror = '/logs'",
+            "bad-value ['/logs'] `xpia_mirror` says something about a mirror that is not wanted",
+        ),
+        (
+            "bridge.toml",
             "format = 1\n[[error]]\nclass = 'a'",
             "missing-key [[[error]]] `handling` is missing",
         ),
@@ -248,8 +268,8 @@ fn helps_name_what_is_legal() {
         ("format = 1\nmode = 'x'", "it is `enforce` or `monitor`"),
         ("format = 1\nmod = 'x'", "did you mean `mode`?"),
         (
-            "format = 1\n[audit]\nxyz = 1",
-            "known here: `durability`, `on_failure`, `file_mib` or `retention_days`",
+            "format = 1\n[limits]\nxyz = 1",
+            "known here: `depth`, `event_bytes`, `deadline_ms` or `result_bytes`",
         ),
         ("mode = 'enforce'", "write `format = 1` at the top"),
     ] {
@@ -306,6 +326,22 @@ fn values_arrive() {
     );
     assert_eq!(settings.origins["limits.depth"], "user");
     assert!(!settings.origins.contains_key("limits.deadline_ms"));
+}
+
+#[test]
+fn a_mirror_is_guarded_where_it_is() {
+    let bridge = "format = 1\n[audit]\nmirrors = ['xpia', 'seed', 'xpia']\nseed_mirror = '~/x'";
+    let settings = settings(&[("bridge.toml", bridge)], &[]);
+    let mirrors: Vec<_> = (settings.audit.mirrors.iter())
+        .map(|mirror| (mirror.shape.name(), mirror.dir.as_deref()))
+        .collect();
+    assert_eq!(mirrors, [("seed", Some("~/x")), ("xpia", None)]);
+    let mut labels = settings.containment.labels.iter();
+    let guard = labels.find(|label| label.name == "guard").unwrap();
+    let sources: Vec<&str> = guard.paths.iter().map(|it| it.source.as_str()).collect();
+    assert_eq!(sources, ["~/x", "~/.claude/logs/xpia"]);
+    assert_eq!(settings.origins["audit.mirrors"], "user");
+    assert!(!settings.origins.contains_key("audit.xpia_mirror"));
 }
 
 #[test]
@@ -410,6 +446,11 @@ fn a_lower_layer_that_loosens_is_refused() {
             "bridge.toml",
             "format = 1\n[audit]\ndurability = 'os'",
             "loosens ['os'] the layer above waits for the disk: `sync` cannot become `os`",
+        ),
+        (
+            "bridge.toml",
+            "format = 1\n[audit]\nmirrors = []",
+            "loosens [mirrors] `mirrors` may be set by the base layer only",
         ),
         (
             "bridge.toml",

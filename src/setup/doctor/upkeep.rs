@@ -9,6 +9,7 @@ use super::super::remarks::caller;
 use super::super::{Rooms, Scope, files};
 use super::installed::Installed;
 use super::{Report, policy_folders};
+use crate::log;
 
 /// Looks at every file and folder that a decision rests on.
 pub(super) fn look(
@@ -41,6 +42,7 @@ pub(super) fn look(
         since_init(places, scope, rooms, report);
     }
     record(&state, report);
+    operational_log(&state, report);
     if let Some(dir) = std::env::var_os("COPILOT_AUDIT_LOG_DIR").map(PathBuf::from)
         && let Err(why) = rooms.honours_audit_dir(&dir)
     {
@@ -84,7 +86,8 @@ fn guarded(path: &Path, report: &mut Report) {
 /// What nobody but the caller may even read: the record, and the key that hides values in it.
 fn secret(state: &Path, report: &mut Report) {
     let mut paths = vec![state.to_path_buf()];
-    for folder in [state.to_path_buf(), state.join("audit")] {
+    let below = ["", "audit", "log", "mirror/seed"];
+    for folder in below.map(|name| state.join(name)) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         paths.extend(entries.map(|entry| entry.path()));
     }
@@ -163,6 +166,21 @@ fn record(state: &Path, report: &mut Report) {
                 error.kind()
             ),
             "until then every call is denied",
+        ),
+    }
+}
+
+/// Where the operational log is. Nothing depends on it, so what is wrong with it is no error.
+fn operational_log(state: &Path, report: &mut Report) {
+    if !state.exists() {
+        return;
+    }
+    match log::check(state) {
+        Ok(folder) => report.ok("log", format!("`{}` can be written", folder.display())),
+        Err(error) => report.warn(
+            "log-unwritable",
+            format!("the operational log is lost: {error}"),
+            "calls are judged and recorded all the same",
         ),
     }
 }
