@@ -4,6 +4,7 @@
 //! days by SHA-256. `audit/README.md` explains every field.
 
 pub mod asked;
+pub mod export;
 pub mod key;
 pub mod lines;
 mod origin;

@@ -1,5 +1,7 @@
 //! `audit`: the record, for those who have to look at it.
 
+mod export;
+mod filter;
 mod lookup;
 mod query;
 mod row;
@@ -17,7 +19,7 @@ use super::place::Place;
 use crate::audit::read;
 use crate::facts::paths::words;
 
-/// Verify, search and read the record
+/// Verify, search, read and export the record
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,6 +36,8 @@ enum Verb {
     Show(show::Args),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
+    /// Hand the record on in the form of another system
+    Export(Box<export::Args>),
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
@@ -42,6 +46,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Query(args) => query::run(args, out),
         Verb::Show(args) => show::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
+        Verb::Export(args) => export::run(args, out),
     }
 }
 
