@@ -20,6 +20,7 @@ mod record;
 mod redact;
 mod redaction;
 mod requirements;
+mod samples;
 mod sandbox;
 mod scrub;
 mod setup;
