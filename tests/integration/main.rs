@@ -9,6 +9,7 @@
 mod audit;
 mod command_lines;
 mod explain;
+mod export;
 mod fixtures;
 mod hook;
 mod identity;

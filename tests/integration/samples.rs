@@ -26,7 +26,8 @@ use super::program::{Stage, run};
 const WORKSPACE: &str = "/srv/work/shop";
 
 /// Policies with their files and lines.
-const POLICIES: [(&str, &str, u32); 15] = [
+const POLICIES: [(&str, &str, u32); 16] = [
+    ("ask-custom-tool", "permission.cedar", 48),
     ("ask-network", "permission.cedar", 32),
     ("ask-unlisted-program", "permission.cedar", 61),
     ("errors", "permission.cedar", 212),
@@ -218,8 +219,9 @@ fn second_session() -> Vec<Told> {
             ..shell("cargo build", "cargo", Effect::Allow, "shell-tools")
         },
         result("bash", json!({"command": "cargo build"}), 55_000),
-        // Nobody judged this one.
+        // Nobody judged this one before it ran.
         result("mystery", json!({"what": "unknown"}), 12),
+        custom("mystery", json!({"what": "unknown"})),
         read(".ssh/config", Effect::Deny, "guard"),
         session("session_end", json!({"source": "logout"})),
     ]
@@ -431,6 +433,17 @@ fn mcp() -> Told {
         requests,
         told,
     )
+}
+
+fn custom(name: &'static str, args: Value) -> Told {
+    let requests = vec![request(Action::CustomTool, tool("", name), "")];
+    let told = told(
+        Kind::ToolUse,
+        "pre_tool_use",
+        Effect::Ask,
+        "ask-custom-tool",
+    );
+    used(name, args, requests, told)
 }
 
 fn fault(error: &str) -> Told {

@@ -10,9 +10,6 @@ use super::{Line, Severity};
 /// The version of the schema.
 pub const VERSION: &str = "1.8.0";
 
-/// Fields of a line that stand elsewhere in the event exactly as they are.
-const MAPPED: [&str; 6] = ["v", "seq", "ts", "host", "event", "engine_version"];
-
 /// A class of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -153,11 +150,22 @@ pub fn event(line: &Line<'_>) -> Value {
     }
     let unmapped: Map<String, Value> = line
         .fields()
-        .filter(|(name, value)| !MAPPED.contains(&name.as_str()) && !value.is_null())
+        .filter(|(name, value)| !value.is_null() && !is_mapped(name, value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     put("unmapped", unmapped.into());
     event.into()
+}
+
+/// Whether a field stands elsewhere in the event exactly as it is.
+fn is_mapped(name: &str, value: &Value) -> bool {
+    match name {
+        "v" => true,
+        "seq" => value.is_u64(),
+        "ts" | "host" | "event" | "engine_version" => value.is_string(),
+        "truncated" => value.is_boolean(),
+        _ => false,
+    }
 }
 
 fn metadata(line: &Line<'_>) -> Value {
@@ -173,12 +181,17 @@ fn metadata(line: &Line<'_>) -> Value {
         "profiles": ["host", "security_control"],
     });
     let more = [
-        ("sequence", line.get("seq").cloned()),
+        ("sequence", line.number("seq").map(Value::from)),
         ("log_version", line.get("v").map(|v| v.to_string().into())),
-        ("original_time", line.get("ts").cloned()),
-        ("event_code", line.get("event").cloned()),
+        ("original_time", line.text("ts").map(Value::from)),
+        ("event_code", line.text("event").map(Value::from)),
         ("correlation_uid", line.text("call").map(Value::from)),
-        ("is_truncated", line.get("truncated").cloned()),
+        (
+            "is_truncated",
+            line.get("truncated")
+                .filter(|flag| flag.is_boolean())
+                .cloned(),
+        ),
     ];
     for (name, value) in more {
         if let (Some(value), Some(metadata)) = (value, metadata.as_object_mut()) {
