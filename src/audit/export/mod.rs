@@ -79,10 +79,10 @@ impl Format {
 
 /// Takes lines of the record, and writes them in one of the forms.
 #[derive(Debug)]
-pub struct Exporter<W: Write + Send>(Into<W>);
+pub struct Exporter<W: Write + Send>(Form<W>);
 
 #[derive(Debug)]
-enum Into<W: Write + Send> {
+enum Form<W: Write + Send> {
     Ocsf(W),
     Cef(W),
     #[cfg(feature = "serve")]
@@ -96,10 +96,10 @@ impl<W: Write + Send> Exporter<W> {
     /// If it cannot be written.
     pub fn new(format: Format, out: W) -> io::Result<Self> {
         Ok(Self(match format {
-            Format::Ocsf => Into::Ocsf(out),
-            Format::Cef => Into::Cef(out),
+            Format::Ocsf => Form::Ocsf(out),
+            Format::Cef => Form::Cef(out),
             #[cfg(feature = "serve")]
-            Format::Parquet => Into::Parquet(Box::new(parquet::Table::new(out)?)),
+            Format::Parquet => Form::Parquet(Box::new(parquet::Table::new(out)?)),
         }))
     }
 
@@ -110,16 +110,16 @@ impl<W: Write + Send> Exporter<W> {
     pub fn line(&mut self, bytes: &[u8], value: &Value) -> io::Result<()> {
         let line = Line::new(bytes, value);
         match &mut self.0 {
-            Into::Ocsf(out) => {
+            Form::Ocsf(out) => {
                 serde_json::to_writer(&mut *out, &ocsf::event(&line))?;
                 out.write_all(b"\n")
             }
-            Into::Cef(out) => {
+            Form::Cef(out) => {
                 out.write_all(cef::event(&line).as_bytes())?;
                 out.write_all(b"\n")
             }
             #[cfg(feature = "serve")]
-            Into::Parquet(table) => table.line(&line),
+            Form::Parquet(table) => table.line(&line),
         }
     }
 
@@ -129,9 +129,9 @@ impl<W: Write + Send> Exporter<W> {
     /// If it cannot be written.
     pub fn finish(self) -> io::Result<W> {
         let mut out = match self.0 {
-            Into::Ocsf(out) | Into::Cef(out) => out,
+            Form::Ocsf(out) | Form::Cef(out) => out,
             #[cfg(feature = "serve")]
-            Into::Parquet(table) => table.finish()?,
+            Form::Parquet(table) => table.finish()?,
         };
         out.flush()?;
         Ok(out)
