@@ -135,7 +135,7 @@ fn decisions_are_told_as_ocsf_tells_them() {
     assert_eq!(denied["policy"]["uid"], "default:outside-read");
     assert_eq!(
         denied["file"],
-        json!({"name": "keys.txt", "path": "/srv/work/billing/keys.txt", "type_id": 0})
+        json!({"name": "keys.txt", "path": "/srv/code/billing/keys.txt", "type_id": 0})
     );
     let command = &asked(&["--policy", "privileged-command"])[0];
     assert_eq!(command["process"]["cmd_line"], "sudo chown -R build .");
@@ -185,7 +185,7 @@ fn every_line_is_an_event_of_cef() {
     assert!(
         denied
             .text
-            .contains(" filePath=/srv/work/billing/keys.txt "),
+            .contains(" filePath=/srv/code/billing/keys.txt "),
         "{denied:?}"
     );
 }

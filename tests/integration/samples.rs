@@ -23,26 +23,26 @@ use sha2::{Digest, Sha256};
 
 use super::program::{Stage, run};
 
-const WORKSPACE: &str = "/srv/work/shop";
+const WORKSPACE: &str = "/srv/code/shop";
 
-/// Policies with their files and lines.
+/// Policies with their files and lines, as they were when this was written.
 const POLICIES: [(&str, &str, u32); 16] = [
-    ("ask-custom-tool", "permission.cedar", 48),
+    ("ask-custom-tool", "permission.cedar", 84),
     ("ask-network", "permission.cedar", 32),
-    ("ask-unlisted-program", "permission.cedar", 61),
-    ("errors", "permission.cedar", 212),
-    ("guard", "containment.cedar", 40),
-    ("mcp-tools", "permission.cedar", 142),
+    ("ask-unlisted-program", "containment.cedar", 181),
+    ("errors", "permission.cedar", 227),
+    ("guard", "containment.cedar", 161),
+    ("mcp-tools", "permission.cedar", 70),
     ("outside-read", "containment.cedar", 75),
     ("outside-write", "containment.cedar", 87),
     ("private-address", "permission.cedar", 39),
     ("privileged-command", "containment.cedar", 304),
     ("prompts", "permission.cedar", 174),
-    ("read-workspace", "permission.cedar", 96),
+    ("read-workspace", "containment.cedar", 6),
     ("results", "permission.cedar", 185),
     ("sessions", "permission.cedar", 223),
-    ("shell-tools", "permission.cedar", 120),
-    ("write-roots", "permission.cedar", 108),
+    ("shell-tools", "permission.cedar", 23),
+    ("write-roots", "containment.cedar", 53),
 ];
 
 /// One event, before it is a line.
@@ -184,7 +184,7 @@ fn first_session() -> Vec<Told> {
         read(".env", Effect::Allow, "read-workspace"),
         found(
             result("view", json!({"path": ".env"}), 240),
-            &[("github-pat", "/text", 1), ("private-key", "/text", 2)],
+            &[("github-pat", "/text", 1), ("private-key-pem", "/text", 2)],
         ),
         fetch("https://docs.example.com/cart", Effect::Ask, "ask-network"),
         session("session_end", json!({"source": "complete"})),
@@ -206,12 +206,12 @@ fn second_session() -> Vec<Told> {
         result("bash", json!({"command": "make deploy"}), 10_240),
         found(
             shell(
-                "curl -u me:«redacted:basic-auth#k3k3k3k3» https://api.example.com",
+                "curl -u me:«redacted:curl-user#k3k3k3k3» https://api.example.com",
                 "curl",
                 Effect::Ask,
                 "ask-network",
             ),
-            &[("basic-auth", "/args/command", 1)],
+            &[("curl-user", "/args/command", 1)],
         ),
         fault("the event cannot be read: expected value at line 1 column 1"),
         Told {
@@ -235,7 +235,7 @@ fn third_session() -> Vec<Told> {
         mcp(),
         found(
             result("tickets-list_open", json!({"state": "open"}), 7_700),
-            &[("email", "/text", 4)],
+            &[("phi-email", "/text", 4)],
         ),
         read("../billing/keys.txt", Effect::Deny, "outside-read"),
         shell(
@@ -526,7 +526,7 @@ fn file(path: &str) -> Resource {
     Resource::Path(PathFacts {
         given: path.to_owned(),
         resolved: match outside {
-            Some(path) => format!("/srv/work/{path}"),
+            Some(path) => format!("/srv/code/{path}"),
             None => format!("{WORKSPACE}/{path}"),
         },
         inside: outside.is_none(),

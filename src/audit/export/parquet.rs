@@ -270,3 +270,35 @@ fn failed(error: ParquetError) -> io::Error {
         other => io::Error::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use serde_json::json;
+
+    #[test]
+    fn a_row_group_has_no_more_than_is_held() {
+        let text = "x".repeat(8 << 10);
+        let mut table = Table::new(Vec::new()).unwrap();
+        let mut bytes = 0;
+        let mut lines: i64 = 0;
+        while bytes < GROUP * 2 + GROUP / 2 {
+            lines += 1;
+            let value = json!({"seq": lines, "tool": text});
+            let line = value.to_string();
+            bytes += line.len();
+            table.line(&Line::new(line.as_bytes(), &value)).unwrap();
+            assert!(table.held < GROUP);
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&table.finish().unwrap()).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let groups = reader.metadata().row_groups();
+        assert_eq!(groups.len(), 3);
+        assert_eq!(
+            groups.iter().map(|group| group.num_rows()).sum::<i64>(),
+            lines
+        );
+    }
+}
