@@ -5,6 +5,7 @@
 
 pub mod asked;
 pub mod checkpoint;
+pub mod export;
 pub mod key;
 pub mod lines;
 pub mod mirror;

@@ -14,7 +14,7 @@ use super::{AuditError, read};
 use crate::engine::decision::Effect;
 
 /// What a line has to have. What is not set is not asked about.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Not before.
     pub since: Option<Timestamp>,

@@ -64,7 +64,7 @@ enum Verb {
     Redact(redact::Args),
     /// Take secrets out of what hosts wrote down of their sessions
     Scrub(scrub::Args),
-    /// Verify, search and read the record
+    /// Verify, search, read and export the record
     Audit(audit::Args),
     /// Show the settings that are in force
     Config(config::Args),

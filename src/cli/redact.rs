@@ -257,14 +257,14 @@ fn message(broken: &Broken) -> String {
 /// Standard output as it is: without the filter that takes escape sequences out, and the buffer
 /// that looks for lines.
 #[cfg(unix)]
-fn raw_stdout() -> io::Result<impl Write> {
+pub(super) fn raw_stdout() -> io::Result<std::fs::File> {
     use std::os::fd::AsFd;
     let descriptor = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(std::fs::File::from(descriptor))
 }
 
 #[cfg(windows)]
-fn raw_stdout() -> io::Result<impl Write> {
+pub(super) fn raw_stdout() -> io::Result<std::fs::File> {
     use std::os::windows::io::AsHandle;
     let handle = io::stdout().as_handle().try_clone_to_owned()?;
     Ok(std::fs::File::from(handle))

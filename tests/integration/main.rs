@@ -9,6 +9,7 @@
 mod audit;
 mod command_lines;
 mod explain;
+mod export;
 mod fixtures;
 mod hook;
 mod identity;
@@ -22,6 +23,7 @@ mod record;
 mod redact;
 mod redaction;
 mod requirements;
+mod samples;
 mod sandbox;
 mod scrub;
 mod setup;

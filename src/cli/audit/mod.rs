@@ -1,6 +1,8 @@
 //! `audit`: the record, for those who have to look at it.
 
 mod checkpoint;
+mod export;
+mod filter;
 mod lookup;
 mod policy;
 mod prove;
@@ -20,7 +22,7 @@ use super::place::Place;
 use crate::audit::read;
 use crate::facts::paths::words;
 
-/// Verify, search and read the record
+/// Verify, search, read and export the record
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -45,6 +47,8 @@ enum Verb {
     Key(checkpoint::KeyArgs),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
+    /// Hand the record on in the form of another system
+    Export(Box<export::Args>),
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
@@ -57,6 +61,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Checkpoint(args) => checkpoint::run(args, out),
         Verb::Key(args) => checkpoint::key(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
+        Verb::Export(args) => export::run(args, out),
     }
 }
 

@@ -5,19 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Span, SpanRelativeTo, Timestamp};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::filter::{self, Wanted};
 use super::row::{NAMES, Row};
 use super::{days, directory, open};
-use crate::audit::query::{Filter, Tail, lines};
-use crate::audit::record::v1::Kind;
+use crate::audit::query::{Tail, lines};
 use crate::cli::Outcome;
 use crate::cli::progress::Progress;
-use crate::engine::decision::Effect;
 use crate::exit::Exit;
 
 /// How often the record is looked at for new lines.
@@ -30,44 +26,10 @@ const NARROWEST: usize = 60;
 ///
 /// All that is asked has to hold. Days outside the range are not even opened.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Times are UTC: `2026-01-02`, `2026-01-02T03:04:05Z`, or how long ago: `90m`, `7d`, `2w`.\n\
-    A text that the record hides is found by `audit lookup`."
-)]
+#[command(after_help = filter::HELP)]
 pub(super) struct Args {
-    /// Not older
-    #[arg(long, value_name = "TIME", value_parser = since)]
-    since: Option<Timestamp>,
-    /// Older; a day counts as a whole
-    #[arg(long, value_name = "TIME", value_parser = until)]
-    until: Option<Timestamp>,
-    /// Of that session
-    #[arg(long, value_name = "ID")]
-    session: Option<String>,
-    /// Of that agent, or one that it started
-    #[arg(long, value_name = "ID")]
-    agent: Option<String>,
-    /// Of an agent that works for that entity
-    #[arg(long, value_name = "NAME")]
-    entity: Option<String>,
-    /// Of that tool, by its canonical name
-    #[arg(long, value_name = "NAME")]
-    tool: Option<String>,
-    /// With that decision
-    #[arg(long, value_parser = ["allow", "ask", "deny"])]
-    decision: Option<String>,
-    /// Decided by that policy, with or without its layer
-    #[arg(long, value_name = "ID")]
-    policy: Option<String>,
-    /// About a path or address that has this text in it
-    #[arg(long, value_name = "TEXT")]
-    path: Option<String>,
-    /// Written on that machine
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
-    /// Of that kind
-    #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
-    kind: Option<String>,
+    #[command(flatten)]
+    filter: Wanted,
     /// Wait for new lines, until interrupted
     #[arg(short, long)]
     follow: bool,
@@ -89,59 +51,6 @@ enum Format {
     Csv,
 }
 
-pub(super) fn since(text: &str) -> Result<Timestamp, String> {
-    time(text, false)
-}
-
-pub(super) fn until(text: &str) -> Result<Timestamp, String> {
-    time(text, true)
-}
-
-/// A day, a time, or how long ago. The end of a day is the beginning of the next.
-fn time(text: &str, end: bool) -> Result<Timestamp, String> {
-    let wrong = || "it is a day, a time in UTC, or how long ago: `2026-01-02`, `7d`".to_owned();
-    if let Ok(day) = text.parse::<Date>()
-        && !text.contains(['T', 't', ' '])
-    {
-        let day = if end { day.tomorrow() } else { Ok(day) };
-        let start = day.and_then(|day| day.to_zoned(TimeZone::UTC));
-        return start.map(|start| start.timestamp()).map_err(|_| wrong());
-    }
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time);
-    }
-    let span: Span = text.parse().map_err(|_| wrong())?;
-    let ago = span
-        .to_duration(SpanRelativeTo::days_are_24_hours())
-        .map_err(|_| wrong())?;
-    if ago.is_negative() {
-        return Err(wrong());
-    }
-    Timestamp::now().checked_sub(ago).map_err(|_| wrong())
-}
-
-impl Args {
-    fn filter(&self) -> Filter {
-        Filter {
-            since: self.since,
-            until: self.until,
-            session: self.session.clone(),
-            agent: self.agent.clone(),
-            entity: self.entity.clone(),
-            tool: self.tool.clone(),
-            host: self.host.clone(),
-            decision: self.decision.as_deref().map(|word| match word {
-                "allow" => Effect::Allow,
-                "ask" => Effect::Ask,
-                _ => Effect::Deny,
-            }),
-            kind: self.kind.as_deref().and_then(Kind::named),
-            policy: self.policy.clone(),
-            path: self.path.clone(),
-        }
-    }
-}
-
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let dir = directory(args.state.as_deref());
     let days = match days(args.state.as_deref()) {
@@ -149,7 +58,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Err(_) if args.follow => Vec::new(),
         days => days?,
     };
-    let filter = args.filter();
+    let filter = args.filter.filter();
     let mut printer = Printer::new(args.format, out)?;
     let sizes: Vec<u64> = days
         .iter()
@@ -309,23 +218,6 @@ fn fitted(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_days_times_or_how_long_ago() {
-        let at = |text: &str| time(text, false).unwrap().to_string();
-        assert_eq!(at("2026-01-02"), "2026-01-02T00:00:00Z");
-        assert_eq!(
-            time("2026-01-02", true).unwrap().to_string(),
-            "2026-01-03T00:00:00Z"
-        );
-        assert_eq!(at("2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z");
-        let ago = Timestamp::now().duration_since(time("7d", false).unwrap());
-        assert_eq!((ago.as_secs() + 30) / 3600, 7 * 24);
-        assert!(time("1w", true).unwrap() < time("90m", false).unwrap());
-        for wrong in ["", "soon", "2026-13-01", "-7d"] {
-            assert!(time(wrong, false).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn texts_fit_their_column() {
