@@ -8,15 +8,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use copilot_bridge::audit::checkpoint;
 use copilot_bridge::audit::key::Key;
 use copilot_bridge::audit::record::v1::{Entry, Kind, Stamp, line};
+use copilot_bridge::audit::tree::Tree;
 use copilot_bridge::engine::action::Action;
 use copilot_bridge::engine::decision::{Effect, FaultClass, Obligation, Reason};
 use copilot_bridge::engine::redaction::Hit;
 use copilot_bridge::engine::request::{
     Agent, CommandFacts, Context, PathFacts, Request, Resource, TextFacts, ToolFacts, UrlFacts,
 };
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64, HEXLOWER};
+use ed25519_dalek::SigningKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -75,8 +78,15 @@ struct Session {
 #[test]
 fn the_samples_are_as_the_program_writes_them() {
     let dir = dir();
+    let mut files = Vec::new();
     for (day, text) in samples() {
-        let path = dir.join(format!("audit-{day}.jsonl"));
+        files.push((format!("audit-{day}.jsonl"), text));
+        let lines = files.iter().filter(|(name, _)| name.starts_with("audit-"));
+        let lines: String = lines.map(|(_, text)| text.as_str()).collect();
+        files.push((format!("checkpoints-{day}.jsonl"), checkpoint(&lines)));
+    }
+    for (name, text) in files {
+        let path = dir.join(name);
         if std::env::var_os("UPDATE_FIXTURES").is_some() {
             fs::create_dir_all(&dir).unwrap();
             fs::write(&path, &text).unwrap();
@@ -98,7 +108,37 @@ fn the_samples_are_whole() {
     command.arg(dir());
     let answer = run(command);
     assert_eq!(answer.code, 0, "{answer:?}");
-    assert!(answer.text.ends_with(": whole\n"), "{answer:?}");
+    let whole =
+        ": whole\n2 checkpoints cover it up to number 61, signed with copilot-bridge/samples+";
+    assert!(answer.text.contains(whole), "{answer:?}");
+}
+
+/// The line of a checkpoint over all lines so far, by a key that nobody keeps secret.
+fn checkpoint(lines: &str) -> String {
+    let state = tempfile::tempdir().unwrap();
+    let seed = [7; 32];
+    let name = "copilot-bridge/samples";
+    let key = SigningKey::from_bytes(&seed).verifying_key();
+    let public = signed_note::new_ed25519_verifier_key(name, &key);
+    let hash = public.split('+').nth(1).unwrap();
+    let private = BASE64.encode(&[&[1], &seed[..]].concat());
+    let path = checkpoint::path(state.path());
+    fs::write(&path, format!("PRIVATE+KEY+{name}+{hash}+{private}")).unwrap();
+    let mut mode = fs::metadata(&path).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o600);
+    fs::set_permissions(&path, mode).unwrap();
+    let mut tree = Tree::default();
+    let mut last = [0; 32];
+    let mut ts = String::new();
+    for line in lines.lines() {
+        last = Sha256::digest(line).into();
+        tree.push(&last);
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["ts"].as_str().unwrap().clone_into(&mut ts);
+    }
+    let signer = checkpoint::Signer::of(state.path()).unwrap();
+    let made = checkpoint::Checkpoint::sign(&signer, &tree, last, &ts).unwrap();
+    format!("{}\n", made.to_json())
 }
 
 pub(crate) fn dir() -> PathBuf {

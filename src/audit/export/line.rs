@@ -218,7 +218,7 @@ mod tests {
         cleaned["redactions"] = json!([{"rule": "github-token"}]);
         assert_eq!(severity(cleaned), Severity::Low);
         assert_eq!(
-            severity(json!({"kind": "checkpoint", "decision": "allow"})),
+            severity(json!({"kind": "removed", "decision": "deny"})),
             Severity::Informational
         );
         assert_eq!(
