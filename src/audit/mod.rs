@@ -4,10 +4,11 @@
 //! days by SHA-256. `audit/README.md` explains every field.
 
 pub mod asked;
+pub mod export;
 pub mod key;
 pub mod lines;
 mod origin;
-mod private;
+pub(crate) mod private;
 pub mod query;
 pub mod read;
 pub mod record;

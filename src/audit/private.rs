@@ -8,7 +8,7 @@ use super::origin::uid;
 
 /// A file that only its owner may use, and that is never reached through a link.
 #[cfg(unix)]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     options
         .mode(0o600)
@@ -16,12 +16,12 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(not(unix))]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
 /// Makes a directory, and those above it, that only its owner may use.
-pub(super) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -33,7 +33,7 @@ pub(super) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
 
 /// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
 #[cfg(unix)]
-pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
+pub(crate) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file
         .metadata()
@@ -52,6 +52,6 @@ pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
+pub(crate) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
     Ok(())
 }
