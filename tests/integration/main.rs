@@ -23,4 +23,6 @@ mod requirements;
 mod sandbox;
 mod scrub;
 mod setup;
+#[cfg(all(unix, feature = "serve"))]
+mod ship;
 mod stress;

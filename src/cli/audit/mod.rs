@@ -3,6 +3,8 @@
 mod lookup;
 mod query;
 mod row;
+#[cfg(feature = "serve")]
+mod ship;
 mod show;
 mod verify;
 
@@ -34,6 +36,9 @@ enum Verb {
     Show(show::Args),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
+    /// Send the record on, to where an agent cannot change it
+    #[cfg(feature = "serve")]
+    Ship(Box<ship::Args>),
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
@@ -42,6 +47,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Query(args) => query::run(args, out),
         Verb::Show(args) => show::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
+        #[cfg(feature = "serve")]
+        Verb::Ship(args) => ship::run(args, out),
     }
 }
 
