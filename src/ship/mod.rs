@@ -1,7 +1,7 @@
 //! Sends the record on, as it is written, to where the agent's user cannot change it.
 //!
-//! The record is its own spool: nothing is copied. What a sink has acknowledged is remembered below
-//! `<state>/ship`, and only then; so each line arrives at least once, and its id tells a repetition.
+//! The record is its own spool: nothing is copied. What a sink has acknowledged is remembered in a file, and
+//! only then; so each line arrives at least once, and its id tells a repetition.
 
 mod client;
 mod position;
@@ -39,8 +39,10 @@ const GRACE: Duration = Duration::from_secs(3);
 /// What is sent, and how.
 #[derive(Debug)]
 pub struct Settings {
-    /// The installation's state directory.
-    pub state: PathBuf,
+    /// The folder of the record.
+    pub record: PathBuf,
+    /// The folder that remembers how far each sink has it.
+    pub positions: PathBuf,
     /// Where to.
     pub sink: Sink,
     /// So many lines go into one request at most.
@@ -153,13 +155,13 @@ pub fn run(
     summary: &mut Summary,
     tell: &mut dyn FnMut(&News<'_>),
 ) -> Result<(), ShipError> {
-    let held = Held::take(&settings.state, &settings.sink)?;
+    let held = Held::take(&settings.positions, &settings.sink)?;
     summary.last.clone_from(&held.mark);
     let mut sender = Sender {
         settings,
         stop,
         client: Client::new(&settings.sink, settings.timeout)?,
-        spool: Spool::behind(settings.state.join("audit"), held.mark.clone()),
+        spool: Spool::behind(settings.record.clone(), held.mark.clone()),
         held,
         most: settings.lines,
         summary,
@@ -173,8 +175,8 @@ pub fn run(
 /// # Errors
 /// If the record or the position cannot be read.
 pub fn left(settings: &Settings) -> Result<u64, ShipError> {
-    let mark = position::read(&settings.state, &settings.sink)?;
-    Ok(spool::left(&settings.state.join("audit"), mark.as_ref())?)
+    let mark = position::read(&settings.positions, &settings.sink)?;
+    Ok(spool::left(&settings.record, mark.as_ref())?)
 }
 
 struct Sender<'a> {

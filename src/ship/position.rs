@@ -1,4 +1,4 @@
-//! How far a sink has acknowledged the record: `<state>/ship/<sink id>.json`.
+//! How far a sink has acknowledged the record: `<sink id>.json`.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -56,9 +56,8 @@ pub(super) struct Held {
 
 impl Held {
     /// Takes the position, unless another process has it.
-    pub(super) fn take(state: &Path, sink: &Sink) -> Result<Self, ShipError> {
-        let dir = state.join("ship");
-        create_private_dir(&dir)?;
+    pub(super) fn take(dir: &Path, sink: &Sink) -> Result<Self, ShipError> {
+        create_private_dir(dir)?;
         let id = sink.id();
         let path = dir.join(format!("{id}.lock"));
         let lock = private(
@@ -93,7 +92,7 @@ impl Held {
             mark: position.map(|position| position.last),
             totals,
             sink: sink.place(),
-            dir,
+            dir: dir.to_path_buf(),
             path,
             _lock: lock,
         })
@@ -138,8 +137,8 @@ impl Held {
 }
 
 /// The last line that a sink acknowledged.
-pub(super) fn read(state: &Path, sink: &Sink) -> Result<Option<Mark>, ShipError> {
-    let path = state.join("ship").join(format!("{}.json", sink.id()));
+pub(super) fn read(dir: &Path, sink: &Sink) -> Result<Option<Mark>, ShipError> {
+    let path = dir.join(format!("{}.json", sink.id()));
     Ok(open(&path)?.map(|position| position.last))
 }
 

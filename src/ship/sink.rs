@@ -116,7 +116,9 @@ impl Sink {
     /// If it is no header, or one of those that the form needs. The value is never told.
     pub fn header(&mut self, name: &str, value: &str) -> Result<(), ShipError> {
         let Ok(header) = name.parse::<HeaderName>() else {
-            return Err(ShipError(format!("`{name}` is no name of a header")));
+            return Err(ShipError(
+                "a header has no name that one can have".to_owned(),
+            ));
         };
         let own = [
             "connection",

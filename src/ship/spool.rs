@@ -1,6 +1,6 @@
 //! Reading the record from where a sink has it to: over days, parts of days, and what retention removed.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::position::Mark;
 use crate::audit::lines::{Lines, Raw};
+use crate::audit::private::private;
 use crate::audit::{AuditError, read};
 
 /// So many lines are looked at for the number that the record begins with.
@@ -149,7 +150,7 @@ impl Spool {
             return self.ready(days);
         };
         let failed = |error: &io::Error, path: &Path| AuditError::io("read", path, error);
-        match read::open(&at.path) {
+        match open(&at.path) {
             Ok(mut file) => {
                 let whole = at.offset == 0
                     || self
@@ -296,6 +297,20 @@ fn name(path: &Path) -> &str {
         .unwrap_or_default()
 }
 
+/// A file of the record. Who ships another user's record must not be led elsewhere by a link.
+fn open(path: &Path) -> io::Result<File> {
+    let refused = |why: &str| Err(io::Error::other(why));
+    if path.symlink_metadata()?.is_symlink() {
+        return refused("it is a link");
+    }
+    let file = private(OpenOptions::new().read(true)).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        refused("it is no plain file")
+    }
+}
+
 /// Whether the line still stands before that place.
 fn stands(file: &mut File, mark: &Mark, offset: u64) -> io::Result<bool> {
     let Some(start) = offset.checked_sub(mark.length + 1) else {
@@ -313,7 +328,7 @@ fn is(raw: &Raw<'_>, mark: &Mark) -> bool {
 /// The first number in a file.
 fn begins_with(path: &Path) -> Result<Option<u64>, AuditError> {
     let failed = |error: io::Error| AuditError::io("read", path, &error);
-    let mut lines = Lines::new(read::open(path).map_err(failed)?);
+    let mut lines = Lines::new(open(path).map_err(failed)?);
     for _ in 0..FEW {
         match lines.line().map_err(failed)? {
             Some(raw) => {
@@ -330,7 +345,7 @@ fn begins_with(path: &Path) -> Result<Option<u64>, AuditError> {
 /// Where the line behind that one begins, if it is in the file.
 fn behind(path: &Path, mark: &Mark) -> Result<Option<u64>, AuditError> {
     let failed = |error: io::Error| AuditError::io("read", path, &error);
-    let mut lines = Lines::new(read::open(path).map_err(failed)?);
+    let mut lines = Lines::new(open(path).map_err(failed)?);
     let mut offset = 0;
     while let Some(raw) = lines.line().map_err(failed)? {
         offset += raw.length + 1;

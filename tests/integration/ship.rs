@@ -29,15 +29,36 @@ fn shipped(stage: &Stage, server: &Server, words: &[&str]) -> Answer {
     run(command)
 }
 
-fn follow(stage: &Stage, server: &Server) -> Child {
-    ship(stage, &["--http", &server.url(), "--follow"])
-        .spawn()
-        .unwrap()
+/// A shipper that does not outlive its test.
+struct Running(Option<Child>);
+
+impl Running {
+    fn new(mut command: std::process::Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    fn signal(&self, signal: nix::sys::signal::Signal) {
+        let id = self.0.as_ref().unwrap().id();
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(id).unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    fn answer(mut self) -> Answer {
+        Answer::of(&self.0.take().unwrap().wait_with_output().unwrap())
+    }
 }
 
-fn signal(child: &Child, signal: nix::sys::signal::Signal) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
-    nix::sys::signal::kill(pid, signal).unwrap();
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn follow(stage: &Stage, server: &Server) -> Running {
+    Running::new(ship(stage, &["--http", &server.url(), "--follow"]))
 }
 
 /// Waits until it holds, but not forever.
@@ -211,8 +232,8 @@ fn a_shipper_that_is_killed_again_and_again_loses_nothing() {
 fn two_shippers_of_one_sink_do_not_run_at_once() {
     let stage = recorded();
     let server = Server::kind();
-    let mut first = follow(&stage, &server);
-    until("the first ships", || server.envelopes().len() == 3);
+    let first = follow(&stage, &server);
+    until("the first has shipped", || positions(&stage).len() == 2);
     let answer = shipped(&stage, &server, &[]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert!(
@@ -222,8 +243,7 @@ fn two_shippers_of_one_sink_do_not_run_at_once() {
     let other = Server::kind();
     assert_eq!(shipped(&stage, &other, &[]).code, 0);
     // The lock goes with the process, however it ends.
-    first.kill().unwrap();
-    first.wait().unwrap();
+    drop(first);
     assert_eq!(shipped(&stage, &server, &[]).code, 0);
     assert_eq!(server.envelopes().len(), 3);
 }
@@ -250,8 +270,8 @@ fn what_comes_is_followed_over_days_until_it_is_told_to_end() {
         }
         stage.judge("view", &json!({"path": "a.txt"}));
         until("the last line", || server.envelopes().len() == 6);
-        signal(&child, end);
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        child.signal(end);
+        let answer = child.answer();
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(answer.errors.starts_with("6 lines sent to"), "{answer:?}");
         let numbers: Vec<u64> = server.numbers();
@@ -352,6 +372,38 @@ fn what_is_no_text_arrives_all_the_same() {
     assert_eq!(envelopes[3]["id"], record::id(b"\xff\xfe"));
     let expected = json!({"id": record::id(long.as_bytes()), "length": 40_000});
     assert_eq!(envelopes[4], expected);
+}
+
+#[test]
+fn positions_can_be_where_the_owner_of_the_record_cannot_reach_them() {
+    let stage = recorded();
+    let server = Server::kind();
+    let place = stage.path("elsewhere/positions");
+    let words = ["--positions", place.to_str().unwrap()];
+    for lines in [3, 0] {
+        assert_eq!(shipped(&stage, &server, &words).json()["lines"], lines);
+    }
+    assert!(positions(&stage).is_empty());
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+    // And its owner cannot lead elsewhere who ships it.
+    let day = record::days(&stage)[0].clone();
+    fs::write(stage.path("other"), "not of the record\n").unwrap();
+    let made: [&dyn Fn(&std::path::Path); 2] = [
+        &|path| std::os::unix::fs::symlink(stage.path("other"), path).unwrap(),
+        &|path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+    ];
+    for (make, why) in made
+        .into_iter()
+        .zip(["it is a link", "it is no plain file"])
+    {
+        let trap = day.with_file_name("audit-2999-01-01.jsonl");
+        make(&trap);
+        let answer = shipped(&stage, &server, &words);
+        assert_eq!(answer.code, 1, "{answer:?}");
+        assert!(answer.errors.contains(why), "{answer:?}");
+        fs::remove_file(trap).unwrap();
+    }
+    assert_eq!(server.envelopes().len(), 3);
 }
 
 #[test]

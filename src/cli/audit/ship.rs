@@ -34,8 +34,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "URL", group = "sink")]
     http: Option<String>,
     /// Add a header whose value is in an environment variable, where no process list shows it
-    #[arg(long, value_name = "NAME=VARIABLE", value_parser = header)]
-    header_env: Vec<(String, String)>,
+    #[arg(long, value_name = "NAME=VARIABLE")]
+    header_env: Vec<String>,
     /// Compress what is sent
     #[arg(long)]
     gzip: bool,
@@ -72,17 +72,26 @@ pub(super) struct Args {
     /// The directory that record and key are kept in
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// The directory that remembers how far each sink has it [default: `ship` in that of `--state`]
+    #[arg(long, value_name = "DIR")]
+    positions: Option<PathBuf>,
 }
 
-/// `Authorization=SHIP_TOKEN`
-fn header(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, variable)) if !name.is_empty() && !variable.is_empty() => {
-            Ok((name.to_owned(), variable.to_owned()))
-        }
-        // The text may be a header with its value.
-        _ => Err("it is `NAME=VARIABLE`, with the name of an environment variable".to_owned()),
-    }
+/// The name and the value of a header. The text is never told: it may be a header with its value.
+fn header(text: &str) -> Result<(&str, String), ShipError> {
+    let parts = text.split_once('=');
+    let Some((name, variable)) = parts.filter(|(_, variable)| !variable.is_empty()) else {
+        return Err(ShipError(
+            "`--header-env` wants `NAME=VARIABLE`, with the name of an environment variable"
+                .to_owned(),
+        ));
+    };
+    let value = std::env::var(variable).map_err(|_| {
+        ShipError(format!(
+            "the environment variable for the header `{name}` is not set, or no text"
+        ))
+    })?;
+    Ok((name, value))
 }
 
 impl Args {
@@ -97,12 +106,8 @@ impl Args {
             (None, url) => (Form::Ndjson, url.as_ref().ok_or_else(nowhere)?),
         };
         let mut sink = Sink::new(form, url, self.gzip, self.insecure)?;
-        for (name, variable) in &self.header_env {
-            let value = std::env::var(variable).map_err(|_| {
-                ShipError(format!(
-                    "the environment has no text `{variable}` for the header `{name}`"
-                ))
-            })?;
+        for text in &self.header_env {
+            let (name, value) = header(text)?;
             sink.header(name, &value)?;
         }
         Ok(sink)
@@ -118,8 +123,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         state: args.state.clone(),
         ..Place::default()
     };
+    let state = place.state();
     let settings = Settings {
-        state: place.state(),
+        record: state.join("audit"),
+        positions: match &args.positions {
+            Some(dir) => std::path::absolute(dir)?,
+            None => state.join("ship"),
+        },
         sink: args.sink()?,
         lines: usize::try_from(args.batch_lines)?,
         bytes: usize::try_from(args.batch_bytes)?,

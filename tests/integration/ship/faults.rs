@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use super::record::{self, Record, recorded};
 use super::server::{Reply, Server};
-use super::{positions, ship, shipped, signal};
-use crate::program::{Answer, run};
+use super::{Running, positions, ship, shipped};
+use crate::program::run;
 
 /// A server that treats each connection like that.
 fn rude(treat: impl Fn(std::net::TcpStream) + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
@@ -190,11 +188,11 @@ fn it_ends_in_time_while_a_server_hangs() {
         let _ = (&stream).read(&mut [0; 100]);
         thread::sleep(Duration::from_mins(1));
     });
-    let child = ship(&stage, &["--http", &url]).spawn().unwrap();
+    let child = Running::new(ship(&stage, &["--http", &url]));
     super::until("a request", || count.load(Ordering::Relaxed) == 1);
     let started = Instant::now();
-    signal(&child, nix::sys::signal::Signal::SIGTERM);
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    child.signal(nix::sys::signal::Signal::SIGTERM);
+    let answer = child.answer();
     assert!(started.elapsed() < Duration::from_secs(10));
     // Not all was sent.
     assert_eq!(answer.code, 1, "{answer:?}");
@@ -285,22 +283,22 @@ fn the_value_of_a_header_is_never_told() {
         assert!(!std::fs::read_to_string(path).unwrap().contains(&secret));
     }
     // Neither where it cannot be used.
+    let url = all[0].url();
     for (words, set) in [
         ("Authorization=SHIP_TOKEN", format!("{secret}\n")),
         ("Content-Type=SHIP_TOKEN", secret.clone()),
         ("Authorization=OTHER", secret.clone()),
-        (&secret, secret.clone()),
+        // Who gives the value itself has shown it, but not through us.
+        (&secret, String::new()),
+        (&format!("{secret} x=SHIP_TOKEN"), String::new()),
+        (&format!("Authorization={secret}"), String::new()),
+        (&format!("Authorization={value}"), String::new()),
     ] {
-        let url = all[0].url();
         let mut command = ship(&stage, &["--http", &url, "--header-env", words]);
-        let answer = run({
-            command.env("SHIP_TOKEN", &set);
-            command
-        });
-        assert_ne!(answer.code, 0, "{answer:?}");
-        if words != secret {
-            assert!(!answer.errors.contains(&secret), "{answer:?}");
-        }
+        command.env("SHIP_TOKEN", &set);
+        let answer = run(command);
+        assert_eq!(answer.code, 1, "{answer:?}");
+        assert!(!format!("{answer:?}").contains(&secret), "{answer:?}");
     }
 }
 
@@ -315,5 +313,4 @@ fn no_variable_leads_elsewhere() {
     assert_eq!(run(command).code, 0);
     assert_eq!(server.envelopes().len(), 3);
     assert_eq!(proxy.requests().len(), 0);
-    assert_eq!(server.envelopes()[0]["line"].is_string(), json!(true));
 }
