@@ -154,10 +154,15 @@ fn open(path: &Path) -> Result<Option<Position>, ShipError> {
         .read_to_end(&mut text)
         .map_err(|error| AuditError::io("read", path, &error))?;
     match serde_json::from_slice::<Position>(&text) {
-        Ok(position) if position.version == 1 => Ok(Some(position)),
+        Ok(position) if position.version == 1 && is_name(&position.last.file) => Ok(Some(position)),
         _ => Err(ShipError(format!(
             "`{}` is no position\nhelp: without that file, all that is in the record is sent again",
             path.display()
         ))),
     }
+}
+
+/// Whether it leads nowhere but to a file in the folder at hand.
+fn is_name(text: &str) -> bool {
+    Path::new(text).file_name() == Some(text.as_ref())
 }

