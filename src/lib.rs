@@ -12,7 +12,7 @@
 //! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
 //! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`policy`] | what is true, what happened, what goes on, what is set, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
-//! | 3 walls | [`sandbox`] [`scrub`] | what holds a program that runs, what takes secrets out of files |
+//! | 3 hands | [`sandbox`] [`scrub`] `ship` | what holds a program that runs, takes secrets out of files, sends the record on |
 //! | 4 doors | [`hook`] | what calls us |
 //! | 5 threshold | [`setup`] [`cli`] [`exit`] | how we are installed and used |
 
@@ -29,3 +29,5 @@ pub mod policy;
 pub mod sandbox;
 pub mod scrub;
 pub mod setup;
+#[cfg(feature = "serve")]
+pub mod ship;

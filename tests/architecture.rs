@@ -21,6 +21,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("gate", 2, &[]),
     ("sandbox", 3, &[]),
     ("scrub", 3, &[]),
+    ("ship", 3, &[]),
     ("hook", 4, &[]),
     ("setup", 5, &["hook"]),
     ("cli", 5, &["setup", "exit"]),

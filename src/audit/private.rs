@@ -8,7 +8,7 @@ use super::origin::uid;
 
 /// A file that only its owner may use, and that is never reached through a link.
 #[cfg(unix)]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     options
         .mode(0o600)
@@ -16,7 +16,7 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(not(unix))]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
 
 /// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
 #[cfg(unix)]
-pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
+pub(crate) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file
         .metadata()
@@ -62,6 +62,6 @@ pub(super) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
+pub(crate) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
     Ok(())
 }

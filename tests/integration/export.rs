@@ -515,3 +515,23 @@ mod parquet_file {
         assert_eq!(found("truncated"), Field::Bool(false));
     }
 }
+
+#[cfg(feature = "serve")]
+#[test]
+fn every_line_is_a_request_of_otlp() {
+    let stage = Stage::new();
+    let answer = export(&stage, &["otel"], &samples::dir());
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.text.lines().count(), lines().len());
+    for (request, line) in answer.text.lines().zip(lines()) {
+        let request: opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest =
+            serde_json::from_str(request).unwrap();
+        let record = &request.resource_logs[0].scope_logs[0].log_records[0];
+        let id = data_encoding::HEXLOWER.encode(&Sha256::digest(&line));
+        let is = |one: &&opentelemetry_proto::tonic::common::v1::KeyValue| {
+            one.key == "copilot_bridge.record.id"
+        };
+        let found = record.attributes.iter().find(is).unwrap();
+        assert!(format!("{:?}", found.value).contains(&id), "{found:?}");
+    }
+}

@@ -27,4 +27,6 @@ mod samples;
 mod sandbox;
 mod scrub;
 mod setup;
+#[cfg(all(unix, feature = "serve"))]
+mod ship;
 mod stress;

@@ -6,6 +6,8 @@ pub mod cef;
 mod line;
 pub mod ocsf;
 #[cfg(feature = "serve")]
+pub mod otel;
+#[cfg(feature = "serve")]
 pub mod parquet;
 
 use std::io::{self, Write};
@@ -30,6 +32,9 @@ pub enum Format {
     Ocsf,
     /// `ArcSight`'s Common Event Format, one event a line.
     Cef,
+    /// OpenTelemetry's logs, one request of OTLP/JSON a line.
+    #[cfg(feature = "serve")]
+    Otel,
     /// One table for lakes and warehouses.
     #[cfg(feature = "serve")]
     Parquet,
@@ -41,6 +46,8 @@ impl Format {
         Self::Ocsf,
         Self::Cef,
         #[cfg(feature = "serve")]
+        Self::Otel,
+        #[cfg(feature = "serve")]
         Self::Parquet,
     ];
 
@@ -50,6 +57,8 @@ impl Format {
         match self {
             Self::Ocsf => "ocsf",
             Self::Cef => "cef",
+            #[cfg(feature = "serve")]
+            Self::Otel => "otel",
             #[cfg(feature = "serve")]
             Self::Parquet => "parquet",
         }
@@ -62,6 +71,8 @@ impl Format {
             Self::Ocsf => "OCSF 1.8.0, one JSON object a line",
             Self::Cef => "CEF:0, one event a line",
             #[cfg(feature = "serve")]
+            Self::Otel => "OTLP/JSON, one request a line",
+            #[cfg(feature = "serve")]
             Self::Parquet => "One Parquet table, a column for each field",
         }
     }
@@ -71,6 +82,8 @@ impl Format {
     pub const fn is_binary(self) -> bool {
         match self {
             Self::Ocsf | Self::Cef => false,
+            #[cfg(feature = "serve")]
+            Self::Otel => false,
             #[cfg(feature = "serve")]
             Self::Parquet => true,
         }
@@ -86,6 +99,8 @@ enum Form<W: Write + Send> {
     Ocsf(W),
     Cef(W),
     #[cfg(feature = "serve")]
+    Otel(W, otel::Options),
+    #[cfg(feature = "serve")]
     Parquet(Box<parquet::Table<W>>),
 }
 
@@ -98,6 +113,14 @@ impl<W: Write + Send> Exporter<W> {
         Ok(Self(match format {
             Format::Ocsf => Form::Ocsf(out),
             Format::Cef => Form::Cef(out),
+            #[cfg(feature = "serve")]
+            Format::Otel => Form::Otel(
+                out,
+                otel::Options {
+                    observed: jiff::Timestamp::now(),
+                    original: false,
+                },
+            ),
             #[cfg(feature = "serve")]
             Format::Parquet => Form::Parquet(Box::new(parquet::Table::new(out)?)),
         }))
@@ -119,6 +142,16 @@ impl<W: Write + Send> Exporter<W> {
                 out.write_all(b"\n")
             }
             #[cfg(feature = "serve")]
+            Form::Otel(out, options) => {
+                let line = otel::Line {
+                    id: line.id(),
+                    bytes,
+                    length: bytes.len() as u64,
+                };
+                out.write_all(&otel::json(&otel::request([line], *options))?)?;
+                out.write_all(b"\n")
+            }
+            #[cfg(feature = "serve")]
             Form::Parquet(table) => table.line(&line),
         }
     }
@@ -130,6 +163,8 @@ impl<W: Write + Send> Exporter<W> {
     pub fn finish(self) -> io::Result<W> {
         let mut out = match self.0 {
             Form::Ocsf(out) | Form::Cef(out) => out,
+            #[cfg(feature = "serve")]
+            Form::Otel(out, _) => out,
             #[cfg(feature = "serve")]
             Form::Parquet(table) => table.finish()?,
         };

@@ -8,6 +8,8 @@ mod policy;
 mod prove;
 mod query;
 mod row;
+#[cfg(feature = "serve")]
+mod ship;
 mod show;
 mod verify;
 
@@ -49,6 +51,9 @@ enum Verb {
     Lookup(lookup::Args),
     /// Hand the record on in the form of another system
     Export(Box<export::Args>),
+    /// Send the record on, to where an agent cannot change it
+    #[cfg(feature = "serve")]
+    Ship(Box<ship::Args>),
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
@@ -62,6 +67,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Key(args) => checkpoint::key(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
         Verb::Export(args) => export::run(args, out),
+        #[cfg(feature = "serve")]
+        Verb::Ship(args) => ship::run(args, out),
     }
 }
 
