@@ -119,6 +119,19 @@ impl Stage {
         days
     }
 
+    /// The next line goes to the file of that day.
+    #[cfg(unix)]
+    pub(crate) fn begin_day(&self, day: &str) {
+        use std::os::unix::fs::OpenOptionsExt;
+        let dir = self.state().join("audit");
+        let path = dir.join(format!("audit-{day}.jsonl"));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).mode(0o600);
+        options.open(path).unwrap();
+        // It holds the name of the file before.
+        fs::remove_file(dir.join("lock")).unwrap();
+    }
+
     /// Every line of the record.
     pub(crate) fn record(&self) -> Vec<Value> {
         self.days()

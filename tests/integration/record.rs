@@ -193,3 +193,48 @@ fn a_hook_that_is_told_to_end_denies() {
     assert_eq!(answer.decision(), "deny");
     assert!(answer.reason().contains("told to end"), "{answer:?}");
 }
+
+/// Only where we may mount: as root, or in a user's own namespace.
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
+fn a_full_disk_denies_and_space_brings_the_record_back() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.state()).unwrap();
+    let event = stage.call("view", &json!({"path": "a.txt"})).to_string();
+    let script = r#"
+        mount -t tmpfs -o size=256k,mode=0700 none "$1" || exit 1
+        judge() { "$0" hook pre-tool-use --state "$1" "$2"; }
+        judge "$1" "$2"
+        dd if=/dev/zero of="$1/full" bs=1k 2>/dev/null
+        dd if=/dev/zero of="$1/last" bs=1 count=9999 2>/dev/null
+        for n in 1 2 3 4 5 6 7 8; do judge "$1" "$2"; done
+        rm "$1/full" "$1/last"
+        judge "$1" "$2"
+        "$0" audit verify --state "$1"
+    "#;
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script])
+        .arg(super::program::binary())
+        .arg(stage.state())
+        .arg(&event)
+        .current_dir(stage.workspace())
+        .output();
+    let Some(output) = output.ok().filter(|output| !output.stdout.is_empty()) else {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<&str> = text.lines().collect();
+    assert_eq!((answers[0], answers[9]), ("{}", "{}"), "{text}");
+    // What is left of a page may hold a line or two.
+    let denied = &answers[1..9];
+    let last = denied.last().unwrap();
+    assert!(last.contains("audit_unavailable"), "{text}");
+    let allowed = denied.iter().filter(|answer| **answer == "{}").count();
+    assert!(
+        answers[10].starts_with(&format!("{} lines in 1 file", allowed + 2)),
+        "{text}"
+    );
+    assert!(answers[10].ends_with(": whole"), "{text}");
+}

@@ -61,22 +61,6 @@ fn follow(stage: &Stage, server: &Server) -> Running {
     Running::new(ship(stage, &["--http", &server.url(), "--follow"]))
 }
 
-/// The next line goes to the file of that day.
-fn begin_day(stage: &Stage, day: &str) {
-    use std::os::unix::fs::OpenOptionsExt;
-    let dir = stage.state().join("audit");
-    let mut options = fs::OpenOptions::new();
-    let path = dir.join(format!("audit-{day}.jsonl"));
-    options
-        .write(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .unwrap();
-    // What it holds of the day before.
-    fs::remove_file(dir.join("lock")).unwrap();
-}
-
 /// Waits until it holds, but not forever.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
@@ -282,7 +266,7 @@ fn what_comes_is_followed_over_days_until_it_is_told_to_end() {
         stage.judge("view", &json!({"path": "a.txt"}));
         until("the first line", || server.envelopes().len() == 1);
         for day in ["2998-01-01", "2999-01-01"] {
-            begin_day(&stage, day);
+            stage.begin_day(day);
             stage.judge("bash", &json!({"command": "ls"}));
             stage.judge("bash", &json!({"command": "sudo id"}));
         }

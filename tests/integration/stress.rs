@@ -56,6 +56,7 @@ fn two_thousand_hooks_thirty_two_at_a_time() {
 
 #[test]
 #[ignore = "takes minutes, and wants the release build"]
+#[expect(clippy::print_stderr, reason = "a figure for whoever runs it")]
 fn fifty_thousand_hooks_two_hundred_at_a_time() {
     const MANY: usize = 50_000;
     let stage = Stage::new();
@@ -72,6 +73,7 @@ fn fifty_thousand_hooks_two_hundred_at_a_time() {
 }
 
 /// Whoever got an allow has it in the record, at whatever moment the others were killed.
+#[expect(clippy::print_stderr, reason = "a figure for whoever runs it")]
 fn killed(times: u64) {
     let stage = Stage::new();
     stage.judge("view", &json!({"path": "a.txt"}));
