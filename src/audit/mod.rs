@@ -11,6 +11,7 @@ mod private;
 pub mod query;
 pub mod read;
 pub mod record;
+pub mod report;
 pub mod verify;
 pub mod writer;
 

@@ -17,9 +17,13 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+use copilot_bridge as bridge;
+
 mod acp;
 mod client;
 mod copilot;
+#[path = "../made_record.rs"]
+mod made_record;
 mod mcp_server;
 mod mock_model;
 mod stage;
@@ -34,6 +38,7 @@ mod installs;
 mod machine_install;
 mod mcp_tools;
 mod redaction;
+mod report;
 mod scrub;
 mod sessions;
 mod sub_agents;

@@ -6,12 +6,16 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+use copilot_bridge as bridge;
+
 mod audit;
 mod command_lines;
 mod explain;
 mod fixtures;
 mod hook;
 mod identity;
+#[path = "../made_record.rs"]
+mod made_record;
 mod parity;
 mod policies;
 mod policy_import;
@@ -19,6 +23,7 @@ mod program;
 mod record;
 mod redact;
 mod redaction;
+mod report;
 mod requirements;
 mod sandbox;
 mod scrub;

@@ -2,8 +2,10 @@
 
 mod lookup;
 mod query;
+mod report;
 mod row;
 mod show;
+mod time;
 mod verify;
 
 use std::fs::File;
@@ -15,6 +17,7 @@ use clap::Subcommand;
 use super::Outcome;
 use super::place::Place;
 use crate::audit::read;
+use crate::audit::report::text::{counted, grouped};
 use crate::facts::paths::words;
 
 /// Verify, search and read the record
@@ -32,6 +35,8 @@ enum Verb {
     Query(Box<query::Args>),
     /// Show all that the record says of one decision
     Show(show::Args),
+    /// Show a period as a page: what was decided, by what, how fast, and where the guard was off
+    Report(report::Args),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
 }
@@ -41,6 +46,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Verify(args) => verify::run(args, out),
         Verb::Query(args) => query::run(args, out),
         Verb::Show(args) => show::run(args, out),
+        Verb::Report(args) => report::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
     }
 }
@@ -70,41 +76,4 @@ fn directory(state: Option<&Path>) -> PathBuf {
 /// A day of the record.
 fn open(day: &Path) -> Result<File, String> {
     read::open(day).map_err(|error| format!("cannot read `{}`: {}", day.display(), words(&error)))
-}
-
-/// `12,480`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 file`, `2 files`
-fn counted(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", grouped(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (12_480, "12,480"),
-            (1_000_000, "1,000,000"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-        assert_eq!(counted(1, "line"), "1 line");
-    }
 }
