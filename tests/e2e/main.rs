@@ -22,6 +22,11 @@ use copilot_bridge as bridge;
 mod acp;
 mod client;
 mod copilot;
+#[expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a record that cannot be made up is a broken test"
+)]
 #[path = "../made_record.rs"]
 mod made_record;
 mod mcp_server;

@@ -109,7 +109,7 @@ fn what_the_hooks_wrote_is_reported_in_three_forms() {
     assert!(text.starts_with("# The record in short\n"), "{text}");
     for part in [
         "| Denied | 3 | 42.9 % |\n",
-        "- **1 results without a preceding judgement** (guard off). ",
+        "- **Results without a preceding judgement: 1** (guard off). ",
         "\n## Decisions over time\n",
         "| `default:privileged-command` | `",
         "| `shell git push` | `",

@@ -118,9 +118,9 @@ impl Page {
         self.section("What to look at", about);
         for sign in signs {
             self.line(&format!(
-                "- **{} {}** ({}). {} {}",
-                grouped(sign.count),
+                "- **{}: {}** ({}). {} {}",
                 sign.title,
+                grouped(sign.count),
                 sign.level.word(),
                 sign.meaning,
                 sign.action

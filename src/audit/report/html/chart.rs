@@ -15,6 +15,9 @@ const NAMED: usize = 12;
 /// What there is at all is not lower than so many percent of the height.
 const LOWEST: f64 = 0.7;
 
+/// One of the percentiles.
+type Pick = fn(Latency) -> u64;
+
 /// Decisions over time: a column for each step, denials at the bottom where they are seen best.
 pub(super) fn decisions(over: &OverTime) -> Markup {
     let most = over.steps.iter().map(|one| one.decisions.total()).max();
@@ -82,7 +85,7 @@ pub(super) fn latencies(over: &OverTime) -> Markup {
         ((value.max(1) as f64 / bottom).ln() / span * 100.0).clamp(0.0, 100.0)
     };
     let slots = Slots::of(over);
-    let series: [(&str, fn(Latency) -> u64); 3] = [
+    let series: [(&str, Pick); 3] = [
         ("p99", |one| one.p99),
         ("p90", |one| one.p90),
         ("p50", |one| one.p50),
@@ -243,7 +246,7 @@ fn ticks(lowest: u64, highest: u64) -> Vec<u64> {
         'powers: loop {
             for factor in of {
                 let mark = power.saturating_mul(*factor);
-                if mark <= lowest {
+                if mark < lowest {
                     marks.clear();
                 }
                 marks.push(mark);
@@ -310,7 +313,8 @@ mod tests {
             [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
         );
         assert_eq!(ticks(1, 1), [1, 2]);
-        assert_eq!(ticks(u64::MAX, u64::MAX), [u64::MAX]);
+        assert_eq!(ticks(2_000, 2_000), [1_000, 2_000, 5_000]);
+        assert_eq!(ticks(u64::MAX, u64::MAX).last(), Some(&u64::MAX));
         for (number, text) in [(950, "950"), (12_000, "12k"), (3_500_000, "3.5M")] {
             assert_eq!(compact(number), text);
         }

@@ -14,6 +14,9 @@ use super::text::{counted, duration, grouped, moment, share, visible};
 use super::words::{self, Level};
 use style::STYLE;
 
+/// So many sessions are shown.
+const SESSIONS: usize = 20;
+
 /// The report as a page.
 #[must_use]
 pub fn render(report: &Report) -> String {
@@ -45,16 +48,16 @@ pub fn render(report: &Report) -> String {
                     (over_time(report))
                     div.grid {
                         (latency(report))
-                        (tools(report))
                         (policies(report))
                         (denied("Top denied paths", words::DENIED_PATHS, &report.denied_paths, "deny-fill"))
                         (denied("Asked", words::ASKED, &report.asked, "ask-fill"))
+                        (tools(report))
+                        (kinds(report))
+                        (amounts("Redactions by rule", words::REDACTIONS, &report.redactions))
+                        (faults(report))
                         (sessions(report))
                         (unjudged(report))
                         (never_matched(report))
-                        (amounts("Redactions by rule", words::REDACTIONS, &report.redactions))
-                        (faults(report))
-                        (kinds(report))
                         (amounts("Machines", words::HOSTS, &report.hosts))
                         (amounts("Policies in force", words::DIGESTS, &report.policy_digests))
                         (amounts("Versions", words::VERSIONS, &report.engine_versions))
@@ -104,7 +107,13 @@ fn facts(report: &Report) -> Markup {
             "",
             "Median wait",
             wait(|all| all.p50),
-            format!("99 of 100 within {}", wait(|all| all.p99)),
+            "half are faster".to_owned(),
+        ),
+        (
+            "",
+            "Longer wait",
+            wait(|all| all.p99),
+            "1 of 100 is slower".to_owned(),
         ),
     ];
     html! {
@@ -262,7 +271,7 @@ fn policies(report: &Report) -> Markup {
         decided(name, row.value.decisions, most.unwrap_or(0))
     });
     card(
-        "",
+        "wide",
         "Top policies",
         words::POLICIES,
         html! {
@@ -339,7 +348,7 @@ fn unjudged(report: &Report) -> Markup {
 
 fn sessions(report: &Report) -> Markup {
     let marked = &report.marked;
-    let rows = marked.rows.iter().map(|session: &Session| {
+    let rows = marked.rows.iter().take(SESSIONS).map(|session: &Session| {
         html! {
             td { (code(&session.id)) small { (code(&session.host)) } }
             td.time { (moment(&session.first)) small { "to " (moment(&session.last)) } }
@@ -347,7 +356,8 @@ fn sessions(report: &Report) -> Markup {
             td { (found(session.signs)) }
         }
     });
-    let others = marked.sessions.saturating_sub(marked.rows.len() as u64);
+    let shown = marked.rows.len().min(SESSIONS) as u64;
+    let others = marked.sessions - shown;
     card(
         "wide long",
         "Sessions whose guard was off or changed",

@@ -17,9 +17,9 @@ h1{font-size:26px;line-height:1.2;margin:0 0 4px;letter-spacing:-.01em}
 h2{font-size:16px;margin:0 0 2px}
 p{margin:0}
 code{font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;overflow-wrap:anywhere;unicode-bidi:isolate;white-space:pre-wrap}
-.about{color:var(--soft);font-size:13.5px;max-width:80ch;margin-bottom:14px}
+.about{color:var(--soft);font-size:13.5px;max-width:110ch;margin-bottom:14px}
 header .about{font-size:15px;margin-bottom:24px}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:1px;margin:0 0 16px;background:var(--line);border:1px solid var(--line);border-radius:10px;overflow:hidden}
+.facts{display:grid;grid-template-columns:repeat(8,1fr);gap:1px;margin:0 0 16px;background:var(--line);border:1px solid var(--line);border-radius:10px;overflow:hidden}
 .facts>div{background:var(--card);padding:14px 16px}
 .facts dt{color:var(--soft);font-size:13px}
 .facts dd{margin:0;font-size:25px;line-height:1.25;font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
@@ -30,7 +30,7 @@ header .about{font-size:15px;margin-bottom:24px}
 .grid{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px}
 .grid>.card{margin:0}
 .wide{grid-column:1/-1}
-.signs{list-style:none;margin:0;padding:0;display:grid;gap:8px}
+.signs{list-style:none;margin:10px 0 0;padding:0;display:grid;gap:8px}
 .signs li{display:grid;grid-template-columns:minmax(64px,auto) 1fr;gap:0 16px;align-items:baseline;border-radius:8px;padding:10px 14px;background:var(--note);border-left:4px solid var(--plain)}
 .signs .alarm{background:var(--alarm);border-color:var(--deny)}
 .signs .warning{background:var(--warning);border-color:var(--ask)}
@@ -56,6 +56,7 @@ figure{margin:0}
 .p50-line,.p90-line,.p99-line{stroke-width:2;stroke-linecap:round}
 .hit{fill:transparent}
 .scroll{overflow-x:auto}
+figure+.scroll{margin-top:12px}
 table{width:100%;border-collapse:collapse;font-size:13.5px}
 th{font-weight:500;font-size:12.5px;color:var(--soft);text-align:left;padding:0 12px 5px 0;border-bottom:1px solid var(--line);white-space:nowrap}
 td{padding:6px 12px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
@@ -66,7 +67,7 @@ th:last-child,td:last-child{padding-right:0}
 .none{color:var(--soft)}
 td small{display:block;color:var(--soft);font-size:12.5px}
 td small code{font-size:12px}
-.bars{width:28%;min-width:72px;vertical-align:middle}
+.bars{width:28%;min-width:72px;padding-top:11px}
 .bar{display:block;width:100%;height:10px;border-radius:2px;overflow:hidden}
 .tag{display:inline-block;border-radius:4px;padding:0 7px;margin:1px 6px 1px 0;font-size:12.5px;background:var(--note);white-space:nowrap}
 .tag.alarm{background:var(--alarm)}.tag.warning{background:var(--warning)}
@@ -75,6 +76,7 @@ summary{cursor:pointer;color:var(--soft);width:max-content}
 details .scroll{max-height:340px;overflow:auto;margin-top:8px}
 .rest{color:var(--soft);font-size:13px;margin-top:8px}
 footer{color:var(--soft);font-size:13px;margin-top:20px}
+@media (max-width:1120px){.facts{grid-template-columns:repeat(4,1fr)}}
 @media (max-width:820px){main{padding:20px 14px 32px}.grid{grid-template-columns:minmax(0,1fr)}.minor{display:none}
  .card{padding:14px 14px 16px}.chart{height:230px;padding-left:46px}.facts{grid-template-columns:repeat(2,1fr)}.facts dd{font-size:22px}
  .signs li{display:block}.signs .count{text-align:left;display:inline;margin-right:8px}}
