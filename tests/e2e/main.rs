@@ -9,7 +9,7 @@
 //! The client is looked up in `COPILOT_BRIDGE_E2E_COPILOT`. Without it each case prints that it
 //! was skipped and passes, unless `COPILOT_BRIDGE_E2E_REQUIRED=1`. Some cases need more, and say
 //! so in the same way: root (a file system of their own, the machine's installation), or `script`
-//! of util-linux (a terminal). What the host does by itself was measured with version 1.0.102.
+//! of util-linux (a terminal), or Chromium ([`report`]). What the host does by itself was measured with version 1.0.102.
 #![cfg(unix)]
 #![expect(
     clippy::expect_used,

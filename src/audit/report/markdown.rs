@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::numbers::{
     Amount, Deciding, Decisions, Denied, NeverMatched, Report, Row, Session, Signs, Step, Top,
 };
-use super::text::{counted, duration, escaped, grouped, moment, share, step, tick};
+use super::text::{beginning, counted, duration, escaped, grouped, moment, share, step};
 use super::words;
 
 /// The longest bar, in characters.
@@ -299,7 +299,7 @@ fn decided(name: &str, lines: Option<u64>, decisions: Decisions) -> Vec<String> 
 }
 
 fn label(one: &Step, hours: i64) -> String {
-    code(&tick(&one.start, hours, true))
+    beginning(&one.start, hours)
 }
 
 /// `3 unjudged results, 1 policies changed`

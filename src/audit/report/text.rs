@@ -113,7 +113,15 @@ pub fn moment(time: &str) -> String {
     formatted(time, "%-d %b %Y, %H:%M")
 }
 
-/// The beginning of a step: the hour, the day, or for steps over years the month.
+/// When a step begins: `2 Jan 2026`, or for hours `2 Jan 2026, 03:00`.
+pub(super) fn beginning(time: &str, hours: i64) -> String {
+    if hours < 24 {
+        return moment(time);
+    }
+    formatted(time, "%-d %b %Y")
+}
+
+/// The same in short: the hour, the day, or for steps over years the month.
 pub(super) fn tick(time: &str, hours: i64, years: bool) -> String {
     formatted(
         time,
@@ -185,6 +193,8 @@ mod tests {
         let time = "2026-01-02T03:04:05.678901Z";
         assert_eq!(moment(time), "2 Jan 2026, 03:04");
         assert_eq!(moment("soon"), "soon");
+        assert_eq!(beginning(time, 1), "2 Jan 2026, 03:04");
+        assert_eq!(beginning(time, 168), "2 Jan 2026");
         assert_eq!(tick(time, 1, true), "2 Jan 03:04");
         assert_eq!(tick(time, 24, false), "2 Jan");
         assert_eq!(tick(time, 168, true), "Jan 2026");

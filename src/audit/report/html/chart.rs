@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use crate::audit::report::numbers::{Decisions, Latency, OverTime, Step};
-use crate::audit::report::text::{duration, grouped, moment, step, tick};
+use crate::audit::report::text::{beginning, duration, grouped, step, tick};
 
 /// So few steps are not drawn wider than if there were so many.
 const NARROWEST: usize = 12;
@@ -34,14 +34,14 @@ pub(super) fn decisions(over: &OverTime) -> Markup {
                 (line_at(share(value, top), &compact(value), value == 0))
             }
             @for (index, one) in over.steps.iter().enumerate() {
-                (column(one, slots.at(index), slots.width * 0.84, top))
+                (column(one, over.hours, slots.at(index), slots.width * 0.84, top))
             }
             (names(over, &slots))
         }
     }
 }
 
-fn column(one: &Step, left: f64, width: f64, top: u64) -> Markup {
+fn column(one: &Step, hours: i64, left: f64, width: f64, top: u64) -> Markup {
     let Decisions { allow, ask, deny } = one.decisions;
     let mut below = 0.0;
     let mut parts = Vec::new();
@@ -59,7 +59,7 @@ fn column(one: &Step, left: f64, width: f64, top: u64) -> Markup {
     html! {
         g {
             title {
-                (moment(&one.start)) ": " (grouped(allow)) " allowed, " (grouped(ask)) " asked, "
+                (beginning(&one.start, hours)) ": " (grouped(allow)) " allowed, " (grouped(ask)) " asked, "
                 (grouped(deny)) " denied"
             }
             rect.hit x=(percent(left)) y="0" width=(percent(width)) height="100%" {}
@@ -107,7 +107,7 @@ pub(super) fn latencies(over: &OverTime) -> Markup {
                 @if let Some(latency) = one.latency {
                     g {
                         title {
-                            (moment(&one.start)) ":"
+                            (beginning(&one.start, over.hours)) ":"
                             @for (name, value) in latency.each() { " " (name) " " (duration(value)) }
                         }
                         rect.hit x=(percent(slots.at(index))) y="0" width=(percent(slots.width)) height="100%" {}

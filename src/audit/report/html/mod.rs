@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::numbers::{
     Amount, Decisions, Denied, Latency, NeverMatched, Report, Session, Signs, Top,
 };
-use super::text::{counted, duration, grouped, moment, share, visible};
+use super::text::{beginning, counted, duration, grouped, moment, share, visible};
 use super::words::{self, Level};
 use style::STYLE;
 
@@ -164,7 +164,7 @@ fn over_time(report: &Report) -> Markup {
     let rows = over.steps.iter().map(|one| {
         let Decisions { allow, ask, deny } = one.decisions;
         html! {
-            td.time { (moment(&one.start)) }
+            td.time { (beginning(&one.start, over.hours)) }
             @for count in [allow, ask, deny] { td.number { (grouped(count)) } }
         }
     });
@@ -194,7 +194,7 @@ fn latency(report: &Report) -> Markup {
     };
     let steps = over.steps.iter().filter_map(|one| {
         let latency = one.latency.as_ref()?;
-        Some(html! { td.time { (moment(&one.start)) } (cells(latency)) })
+        Some(html! { td.time { (beginning(&one.start, over.hours)) } (cells(latency)) })
     });
     card(
         "wide",
