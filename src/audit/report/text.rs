@@ -25,8 +25,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// The same, and some other characters with them.
 pub(super) fn escaped<'a>(text: &'a str, also: &dyn Fn(char) -> bool) -> Cow<'a, str> {
-    let hidden =
-        |c: char| c.is_control() || UNSEEN.iter().any(|range| range.contains(&c)) || also(c);
+    let hidden = |c: char| is_unseen(c) || also(c);
     if !text.contains(hidden) {
         return Cow::Borrowed(text);
     }
@@ -39,6 +38,28 @@ pub(super) fn escaped<'a>(text: &'a str, also: &dyn Fn(char) -> bool) -> Cow<'a,
         }
     }
     Cow::Owned(shown)
+}
+
+fn is_unseen(c: char) -> bool {
+    c.is_control() || UNSEEN.iter().any(|range| range.contains(&c))
+}
+
+/// A document of JSON that says the same, with every character to be seen.
+#[must_use]
+pub fn visible_json(document: &str) -> String {
+    let mut shown = String::with_capacity(document.len());
+    let mut units = [0; 2];
+    for c in document.chars() {
+        // JSON itself has no other character of this kind outside of a text.
+        if c == '\n' || !is_unseen(c) {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut units) {
+            shown.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    shown
 }
 
 /// `12,480`
@@ -198,6 +219,17 @@ mod tests {
         assert_eq!(tick(time, 1, true), "2 Jan 03:04");
         assert_eq!(tick(time, 24, false), "2 Jan");
         assert_eq!(tick(time, 168, true), "Jan 2026");
+    }
+
+    #[test]
+    fn a_document_says_the_same_with_nothing_unseen() {
+        let value = serde_json::json!({"a": "\u{9b}31m\u{7f}\u{202e}\u{1b}ü", "b": [1]});
+        let shown = visible_json(&format!("{value:#}\n"));
+        assert!(shown.contains(r"\u009b31m\u007f\u202e\u001bü"), "{shown}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
     }
 
     #[test]

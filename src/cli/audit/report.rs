@@ -11,6 +11,7 @@ use super::{days, open};
 use crate::audit::query::Filter;
 use crate::audit::read;
 use crate::audit::report::numbers::Report;
+use crate::audit::report::text::visible_json;
 use crate::audit::report::{Collector, Known, html, markdown};
 use crate::audit::verify::files;
 use crate::cli::place::Place;
@@ -86,7 +87,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let text = match args.format() {
         Format::Md => markdown::render(&report),
         Format::Html => html::render(&report),
-        Format::Json => format!("{:#}\n", serde_json::to_value(&report)?),
+        Format::Json => visible_json(&format!("{:#}\n", serde_json::to_value(&report)?)),
     };
     match &args.output {
         None => out.write_all(text.as_bytes())?,

@@ -101,7 +101,7 @@ fn facts(report: &Report) -> Markup {
             "",
             "Taken out",
             grouped(report.taken_out),
-            "secrets and the like".to_owned(),
+            "by redaction".to_owned(),
         ),
         (
             "",
@@ -139,7 +139,7 @@ const fn class(level: Level) -> &'static str {
 fn signs(report: &Report) -> Markup {
     let signs = words::signs(report);
     html! {
-        section.card {
+        section.card.long {
             h2 { "What to look at" }
             ul.signs {
                 @if signs.is_empty() {

@@ -80,6 +80,6 @@ footer{color:var(--soft);font-size:13px;margin-top:20px}
 @media (max-width:820px){main{padding:20px 14px 32px}.grid{grid-template-columns:minmax(0,1fr)}.minor{display:none}
  .card{padding:14px 14px 16px}.chart{height:230px;padding-left:46px}.facts{grid-template-columns:repeat(2,1fr)}.facts dd{font-size:22px}
  .signs li{display:block}.signs .count{text-align:left;display:inline;margin-right:8px}}
-@media print{:root{--page:#fff}body{font-size:11pt}main{max-width:none;padding:0}.card,.facts{break-inside:avoid;border-color:#ccc}
+@media print{:root{--page:#fff}body{font-size:11pt}main{max-width:none;padding:0}.facts{grid-template-columns:repeat(4,1fr)}.card,.facts,.signs li{break-inside:avoid;border-color:#ccc}
  .card.long{break-inside:auto}tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}details{display:none}}
 ";
