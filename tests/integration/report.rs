@@ -281,3 +281,33 @@ fn a_session_whose_policies_only_watched_or_changed_is_named() {
     );
     assert!(text.contains("(look at it)"), "{text}");
 }
+
+#[test]
+fn no_form_holds_what_a_terminal_would_obey() {
+    let stage = Stage::new();
+    let text = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}gpj.exe\r";
+    let mut maker = Maker::new("2026-03-02T08:00:00Z");
+    maker.line(&What {
+        session: text,
+        tool: text,
+        path: Some(text),
+        decision: Effect::Deny,
+        policy: text,
+        unbound: true,
+        ..What::default()
+    });
+    let path = stage.path("made.jsonl");
+    let lines: Vec<u8> = maker.days().into_values().flatten().collect();
+    fs::write(&path, lines).unwrap();
+    for form in ["md", "html", "json"] {
+        let mut command = stage.command(&["audit", "report", "--format", form]);
+        let shown = run({
+            command.arg(&path);
+            command
+        })
+        .text;
+        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!shown.contains(obeyed), "{shown}");
+        assert!(shown.contains("gpj.exe"), "{shown}");
+    }
+}
