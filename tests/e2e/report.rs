@@ -111,6 +111,9 @@ page.onload = () => {{
     width: Math.round(box(chart).width), height: Math.round(box(chart).height),
     shapes: [...chart.querySelectorAll("rect:not(.hit),circle,line:not(.gridline)")].filter(one => box(one).width > 0).length,
     outside: [...chart.querySelectorAll("text")].filter(one => box(one).right > {width} || box(one).left < 0).length,
+    overlapping: [...chart.querySelectorAll("text")].map(box).filter(one => one.width > 0).filter((one, index, all) =>
+      all.some((two, other) => other > index && one.left < two.right && two.left < one.right
+        && one.top < two.bottom && two.top < one.bottom)).length,
     painted: [...chart.querySelectorAll("rect:not(.hit),line")].map(one => inner.defaultView.getComputedStyle(one))
       .filter(one => one.fill == "rgb(0, 0, 0)" && one.stroke == "none").length == 0,
   }}));
@@ -214,44 +217,47 @@ fn page(name: &str, record: Maker, more: &[&str]) -> PathBuf {
 }
 
 #[test]
-fn a_busy_month_is_drawn_in_every_window() {
-    let Some(program) = browser("a_busy_month_is_drawn_in_every_window") else {
+fn a_busy_record_is_drawn_in_every_window() {
+    let Some(program) = browser("a_busy_record_is_drawn_in_every_window") else {
         return;
     };
     let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
-    let record = busy("2026-03-02T00:00:00Z", 28, 24);
-    let page = page("busy", record, &["--policies", policies]);
-    for width in [1400, 800, 360] {
-        let rendered = render(&program, &page, width);
-        rendered.assert_quiet();
-        let measured = rendered.measured();
-        let charts = measured["charts"].as_array().expect("a list");
-        assert_eq!(charts.len(), 2, "{measured:#}");
-        for chart in charts {
-            let number = |name: &str| chart[name].as_u64().unwrap_or(0);
-            assert!(number("width") > 300 && number("height") > 150, "{chart:#}");
-            assert!(number("shapes") >= 28, "{chart:#}");
-            assert_eq!(number("outside"), 0, "{chart:#}");
-            assert_eq!(chart["painted"], true, "{chart:#}");
+    for (name, days, sessions) in [("busy", 28, 24), ("hours", 2, 24), ("weeks", 200, 1)] {
+        let record = busy("2026-03-02T00:00:00Z", days, sessions);
+        let page = page(name, record, &["--policies", policies]);
+        for width in [1400, 800, 360] {
+            let rendered = render(&program, &page, width);
+            rendered.assert_quiet();
+            let measured = rendered.measured();
+            let charts = measured["charts"].as_array().expect("a list");
+            assert_eq!(charts.len(), 2, "{measured:#}");
+            for chart in charts {
+                let number = |name: &str| chart[name].as_u64().unwrap_or(0);
+                assert!(number("width") > 300 && number("height") > 150, "{chart:#}");
+                assert!(number("shapes") >= 20, "{chart:#}");
+                assert_eq!(number("outside"), 0, "{chart:#}");
+                assert_eq!(number("overlapping"), 0, "{name} at {width}: {chart:#}");
+                assert_eq!(chart["painted"], true, "{chart:#}");
+            }
+            assert_eq!(charts[0]["title"], "Decisions over time");
+            assert_eq!(charts[1]["title"], "Latency over time");
+            assert!(measured["bars"].as_u64() > Some(20), "{measured:#}");
+            assert_eq!(
+                measured["styled"], "1200px",
+                "the style applies: {measured:#}"
+            );
+            // Nothing runs over the side of the window.
+            assert!(
+                measured["across"].as_u64() <= Some(width.into()),
+                "{measured:#}"
+            );
+            assert_eq!(measured["scripts"], 0);
+            assert_eq!(measured["resources"], 0);
         }
-        assert_eq!(charts[0]["title"], "Decisions over time");
-        assert_eq!(charts[1]["title"], "Latency over time");
-        assert!(measured["bars"].as_u64() > Some(20), "{measured:#}");
-        assert_eq!(
-            measured["styled"], "1200px",
-            "the style applies: {measured:#}"
-        );
-        // Nothing runs over the side of the window.
-        assert!(
-            measured["across"].as_u64() <= Some(width.into()),
-            "{measured:#}"
-        );
-        assert_eq!(measured["scripts"], 0);
-        assert_eq!(measured["resources"], 0);
-    }
-    for dark in [false, true] {
-        picture(&program, &page, (1400, 4200), dark);
-        picture(&program, &page, (500, 6000), dark);
+        for dark in [false, true] {
+            picture(&program, &page, (1400, 4200), dark);
+            picture(&program, &page, (500, 6000), dark);
+        }
     }
 }
 

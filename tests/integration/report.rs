@@ -311,3 +311,16 @@ fn no_form_holds_what_a_terminal_would_obey() {
         assert!(shown.contains("gpj.exe"), "{shown}");
     }
 }
+
+#[test]
+fn policies_that_cannot_be_loaded_do_not_keep_a_report_away() {
+    let stage = recorded();
+    stage.write("ws/.copilot-bridge/policies/broken.cedar", "forbid (");
+    let answer = report(&stage, &[]);
+    assert!(
+        answer
+            .text
+            .contains("cannot be loaded: run `copilot-bridge policy check`."),
+        "{answer:?}"
+    );
+}

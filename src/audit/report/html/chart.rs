@@ -9,9 +9,6 @@ use crate::audit::report::text::{beginning, duration, grouped, step, tick};
 /// So few steps are not drawn wider than if there were so many.
 const NARROWEST: usize = 12;
 
-/// So many steps have a name below them, at most.
-const NAMED: usize = 12;
-
 /// What there is at all is not lower than so many percent of the height.
 const LOWEST: f64 = 0.7;
 
@@ -189,14 +186,20 @@ impl Slots {
 
 /// What stands below the columns: every second name only where there is room.
 fn names(over: &OverTime, slots: &Slots) -> Markup {
+    let years = over.hours * (over.steps.len() as i64) > 24 * 400;
+    // As many as fit beside each other, by the length of a name.
+    let most = match over.hours {
+        ..24 => 6,
+        _ if years => 8,
+        _ => 12,
+    };
     let every = over
         .steps
         .len()
         .max(NARROWEST)
-        .div_ceil(NAMED / 2)
+        .div_ceil(most / 2)
         .div_ceil(2)
         * 2;
-    let years = over.hours * (over.steps.len() as i64) > 24 * 400;
     let named = over
         .steps
         .iter()
@@ -205,8 +208,8 @@ fn names(over: &OverTime, slots: &Slots) -> Markup {
     html! {
         @for (index, one) in named {
             text class=[(index % every != 0).then_some("minor")]
-                x=(percent(slots.at(index) + if index == 0 { 0.0 } else { slots.width / 2.0 })) y="100%" dy="20"
-                text-anchor=(if index == 0 { "start" } else { "middle" }) {
+                x=(percent(slots.at(index) + slots.width / 2.0)) y="100%" dy="20"
+                text-anchor="middle" {
                 (tick(&one.start, over.hours, years))
             }
         }

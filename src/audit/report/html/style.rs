@@ -38,7 +38,7 @@ header .about{font-size:15px;margin-bottom:24px}
 .signs .count{font-size:20px;font-weight:650;text-align:right;font-variant-numeric:tabular-nums;letter-spacing:-.01em}
 .signs b{font-weight:600}
 .signs small{color:var(--soft);font-size:13.5px;display:block}
-.signs .level{font-size:11.5px;text-transform:uppercase;letter-spacing:.05em;color:var(--soft);margin-left:8px}
+.signs .level{white-space:nowrap;font-size:11.5px;text-transform:uppercase;letter-spacing:.05em;color:var(--soft);margin-left:8px}
 figure{margin:0}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft);margin:0 0 4px}
 .legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px}
