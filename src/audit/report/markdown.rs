@@ -111,7 +111,7 @@ impl Page {
     fn signs(&mut self, report: &Report) {
         let signs = words::signs(report);
         let about = if signs.is_empty() {
-            words::QUIET
+            words::quiet(report).1
         } else {
             "The most serious first."
         };

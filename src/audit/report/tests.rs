@@ -302,6 +302,23 @@ fn sessions_are_marked_by_what_changed_in_them() {
 }
 
 #[test]
+fn silence_is_good_news_only_where_results_were_recorded() {
+    let said = |maker: Maker| {
+        let report = report(maker);
+        let page = html::render(&report);
+        let good = page.contains("<li class=\"quiet good\">");
+        (good, markdown::render(&report).contains("cannot be told"))
+    };
+    let mut maker = Maker::new(START);
+    assert_eq!(said(Maker::new(START)), (false, false));
+    maker.line(&What::default());
+    assert_eq!(said(maker), (false, true));
+    let mut maker = Maker::new(START);
+    maker.call(&What::default());
+    assert_eq!(said(maker), (true, false));
+}
+
+#[test]
 fn policies_that_never_decided_are_told_by_name() {
     let policy = |id: &str, monitor| Policy {
         id: id.to_owned(),

@@ -181,11 +181,29 @@ pub(super) fn fault(class: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// What is to be said where there is no sign, and whether that is good news.
+pub(super) const fn quiet(report: &Report) -> (bool, &'static str) {
+    if report.events == 0 {
+        return (
+            false,
+            "Nothing was recorded: nobody worked, or no hook was installed. `copilot-bridge doctor` tells which.",
+        );
+    }
+    if report.results.total == 0 {
+        return (
+            false,
+            "No sign that a guard was changed. Whether one was off cannot be told: no result was recorded, as if the hook \
+             after the tool were not installed.",
+        );
+    }
+    (true, "No sign that a guard was off or changed.")
+}
+
 /// One line on each section.
 pub(super) fn over_time(report: &Report) -> String {
     format!(
         "Every decision, in steps of {} (UTC). A rise of denials is an agent that was led astray, or a policy that is too strict.",
-        step(report.over_time.hours)
+        step(report.over_time.hours.max(1))
     )
 }
 
@@ -209,8 +227,6 @@ pub(super) const HOSTS: &str = "The machines that the lines were written on.";
 pub(super) const DIGESTS: &str = "The digests of the policies that lines were judged by. More than one: they were changed, or differ from folder to folder.";
 pub(super) const VERSIONS: &str = "The versions of copilot-bridge that judged.";
 pub(super) const MONITOR: &str = "only watches: no line names it";
-pub(super) const QUIET: &str =
-    "No sign that a guard was off or changed, and nothing that is missing in the record.";
 pub(super) const WHOLE: &str = "Whether the record is whole, `copilot-bridge audit verify` tells.";
 
 /// `2 Jan 2026, 03:04 to …: 12,480 lines.`
@@ -270,6 +286,9 @@ pub(super) fn missed(missed: u64) -> Option<String> {
 /// `1,234 of 2,000 results (61.7 %) …`
 pub(super) fn results(report: &Report) -> String {
     let results = &report.results;
+    if results.total == 0 {
+        return "No result was recorded, so none can be told.".to_owned();
+    }
     format!(
         "{} of {} ({}).",
         grouped(results.unjudged),

@@ -138,12 +138,13 @@ const fn class(level: Level) -> &'static str {
 
 fn signs(report: &Report) -> Markup {
     let signs = words::signs(report);
+    let (good, quiet) = words::quiet(report);
     html! {
         section.card.long {
             h2 { "What to look at" }
             ul.signs {
                 @if signs.is_empty() {
-                    li.good { (words::QUIET) }
+                    li.quiet.good[good] { (coded(quiet)) }
                 }
                 @for sign in signs {
                     li class=(class(sign.level)) {

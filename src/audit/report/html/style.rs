@@ -34,7 +34,7 @@ header .about{font-size:15px;margin-bottom:24px}
 .signs li{display:grid;grid-template-columns:minmax(64px,auto) 1fr;gap:0 16px;align-items:baseline;border-radius:8px;padding:10px 14px;background:var(--note);border-left:4px solid var(--plain)}
 .signs .alarm{background:var(--alarm);border-color:var(--deny)}
 .signs .warning{background:var(--warning);border-color:var(--ask)}
-.signs .good{background:var(--good);border-color:var(--well);display:block}
+.signs .quiet{display:block}.signs .good{background:var(--good);border-color:var(--well)}
 .signs .count{font-size:20px;font-weight:650;text-align:right;font-variant-numeric:tabular-nums;letter-spacing:-.01em}
 .signs b{font-weight:600}
 .signs small{color:var(--soft);font-size:13.5px;display:block}
