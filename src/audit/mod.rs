@@ -15,6 +15,7 @@ pub mod prove;
 pub mod query;
 pub mod read;
 pub mod record;
+pub mod report;
 pub mod tree;
 pub mod verify;
 pub mod writer;

@@ -9,7 +9,7 @@
 //! The client is looked up in `COPILOT_BRIDGE_E2E_COPILOT`. Without it each case prints that it
 //! was skipped and passes, unless `COPILOT_BRIDGE_E2E_REQUIRED=1`. Some cases need more, and say
 //! so in the same way: root (a file system of their own, the machine's installation), or `script`
-//! of util-linux (a terminal). What the host does by itself was measured with version 1.0.102.
+//! of util-linux (a terminal), or Chromium ([`report`]). What the host does by itself was measured with version 1.0.102.
 #![cfg(unix)]
 #![expect(
     clippy::expect_used,
@@ -17,9 +17,18 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+use copilot_bridge as bridge;
+
 mod acp;
 mod client;
 mod copilot;
+#[expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a record that cannot be made up is a broken test"
+)]
+#[path = "../made_record.rs"]
+mod made_record;
 mod mcp_server;
 mod mock_model;
 mod stage;
@@ -34,6 +43,7 @@ mod installs;
 mod machine_install;
 mod mcp_tools;
 mod redaction;
+mod report;
 mod scrub;
 mod sessions;
 mod sub_agents;

@@ -84,7 +84,12 @@ fn a_record_that_is_not_there_cannot_be_called_whole() {
 fn every_verb_says_that_there_is_no_record() {
     let stage = recorded();
     fs::remove_dir_all(stage.state().join("audit")).unwrap();
-    for words in [&["query"][..], &["show", "1"], &["lookup", "text"]] {
+    for words in [
+        &["query"][..],
+        &["show", "1"],
+        &["lookup", "text"],
+        &["report"],
+    ] {
         let answer = audit(&stage, words);
         assert_eq!(answer.code, 1, "{words:?}: {answer:?}");
         assert!(
@@ -106,6 +111,7 @@ fn no_verb_waits_for_a_day_that_is_a_fifo() {
         &["query"],
         &["show", "1"],
         &["lookup", "text"],
+        &["report"],
     ] {
         let answer = audit(&stage, words);
         assert_ne!(answer.code, 0, "{words:?}: {answer:?}");

@@ -6,6 +6,8 @@
     reason = "a broken expectation is what a test reports"
 )]
 
+use copilot_bridge as bridge;
+
 mod audit;
 mod command_lines;
 mod explain;
@@ -13,6 +15,8 @@ mod export;
 mod fixtures;
 mod hook;
 mod identity;
+#[path = "../made_record.rs"]
+mod made_record;
 mod mirrors;
 mod operational_log;
 mod parity;
@@ -22,6 +26,7 @@ mod program;
 mod record;
 mod redact;
 mod redaction;
+mod report;
 mod requirements;
 mod samples;
 mod sandbox;

@@ -7,10 +7,12 @@ mod lookup;
 mod policy;
 mod prove;
 mod query;
+mod report;
 mod row;
 #[cfg(feature = "serve")]
 mod ship;
 mod show;
+mod time;
 mod verify;
 
 use std::fs::File;
@@ -22,6 +24,7 @@ use clap::Subcommand;
 use super::Outcome;
 use super::place::Place;
 use crate::audit::read;
+use crate::audit::report::text::{counted, grouped};
 use crate::facts::paths::words;
 
 /// Verify, search, read and export the record
@@ -47,6 +50,8 @@ enum Verb {
     Checkpoint(checkpoint::Args),
     /// Print the key that checkpoints of this installation are verified with
     Key(checkpoint::KeyArgs),
+    /// Show a period as a page: what was decided, by what, how fast, and where the guard was off
+    Report(report::Args),
     /// Find a value that the record hides, by its HMAC with this installation's key
     Lookup(lookup::Args),
     /// Hand the record on in the form of another system
@@ -65,6 +70,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Prove(args) => prove::run(args, out),
         Verb::Checkpoint(args) => checkpoint::run(args, out),
         Verb::Key(args) => checkpoint::key(args, out),
+        Verb::Report(args) => report::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
         Verb::Export(args) => export::run(args, out),
         #[cfg(feature = "serve")]
@@ -97,41 +103,4 @@ fn directory(state: Option<&Path>) -> PathBuf {
 /// A day of the record.
 fn open(day: &Path) -> Result<File, String> {
     read::open(day).map_err(|error| format!("cannot read `{}`: {}", day.display(), words(&error)))
-}
-
-/// `12,480`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 file`, `2 files`
-fn counted(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", grouped(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (12_480, "12,480"),
-            (1_000_000, "1,000,000"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-        assert_eq!(counted(1, "line"), "1 line");
-    }
 }

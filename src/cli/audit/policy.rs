@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::filter::{since, until};
+use super::time::{since, until};
 use super::{counted, days, directory, open};
 use crate::audit::query::{Filter, lines};
 use crate::cli::progress::Progress;
