@@ -17,6 +17,7 @@ use signed_note::{
 use tlog_tiles::Checkpoint as Head;
 use tlog_tiles::tlog::Hash as Root;
 
+use super::key::random;
 use super::lines::{Hash, Lines};
 use super::private::{check_owner, create_private_dir, private};
 use super::tree::Tree;
@@ -62,12 +63,25 @@ impl Checkpoint {
     /// # Errors
     /// If the key cannot sign.
     pub fn sign(signer: &Signer, tree: &Tree, line: Hash, ts: &str) -> Result<Self, AuditError> {
+        Self::sign_together(signer, &[], tree, line, ts)
+    }
+
+    /// The same, signed by others as well: a key hands over to another so.
+    pub(super) fn sign_together(
+        signer: &Signer,
+        others: &[&Signer],
+        tree: &Tree,
+        line: Hash,
+        ts: &str,
+    ) -> Result<Self, AuditError> {
         let failed = |error: &dyn std::fmt::Display| AuditError(format!("cannot sign: {error}"));
         let name = signer.signer.name();
         let head = Head::new(name, tree.size(), tree.root(), "").map_err(|error| failed(&error))?;
         let mut note = Note::new(&head.to_bytes(), &[]).map_err(|error| failed(&error))?;
-        note.add_sigs(&[&signer.signer])
-            .map_err(|error| failed(&error))?;
+        for one in [signer].iter().chain(others) {
+            note.add_sigs(&[&one.signer])
+                .map_err(|error| failed(&error))?;
+        }
         Ok(Self {
             tree: tree.clone(),
             line,
@@ -243,6 +257,14 @@ impl Signer {
         load(&path)?.ok_or_else(|| AuditError(format!("the key `{}` is gone", path.display())))
     }
 
+    /// A new key for the same log, which is not in use yet.
+    pub(super) fn successor(&self) -> Result<(Self, String), AuditError> {
+        let text = generate_for(self.signer.name(), &random()?);
+        let signer = signer(&text);
+        let signer = signer.ok_or_else(|| AuditError("a key cannot be made".to_owned()))?;
+        Ok((signer, text))
+    }
+
     /// What others verify with.
     #[must_use]
     pub fn verifier(&self) -> &str {
@@ -298,18 +320,28 @@ fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
 
 /// A new signing key, for a log of a new name.
 fn generate() -> Result<String, AuditError> {
-    let mut bytes = [0; 40];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| AuditError(format!("no random bytes for the key: {error}")))?;
-    let ([seed], id) = bytes.as_chunks::<32>() else {
-        return Err(AuditError("no random bytes for the key".to_owned()));
-    };
-    let name = format!("copilot-bridge/{}", HEXLOWER.encode(id));
+    let mut id = HEXLOWER.encode(&random()?);
+    id.truncate(16);
+    Ok(generate_for(&format!("copilot-bridge/{id}"), &random()?))
+}
+
+/// `PRIVATE+KEY+NAME+HASH+KEY`
+fn generate_for(name: &str, seed: &[u8; 32]) -> String {
     let key = SigningKey::from_bytes(seed);
-    let verifier = new_ed25519_verifier_key(&name, &key.verifying_key());
+    let verifier = new_ed25519_verifier_key(name, &key.verifying_key());
     let hash = verifier.split('+').nth(1).unwrap_or_default();
     let private = BASE64.encode(&[&[ED25519], seed.as_slice()].concat());
-    Ok(format!("PRIVATE+KEY+{name}+{hash}+{private}"))
+    format!("PRIVATE+KEY+{name}+{hash}+{private}")
+}
+
+/// Puts a key in place of the one in use. That is not kept: nothing needs it to verify.
+pub(super) fn replace(state: &Path, text: &str) -> Result<(), AuditError> {
+    let path = path(state);
+    let failed = |error: std::io::Error| AuditError::io("make the key", &path, &error);
+    let mut file = tempfile::NamedTempFile::new_in(state).map_err(failed)?;
+    writeln!(file, "{text}").map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
 /// The file of a day's checkpoints.

@@ -78,6 +78,59 @@ pub fn path(state: &Path) -> PathBuf {
     state.join("key")
 }
 
+/// Where the keys are that were in use before: older lines hide values with them.
+#[must_use]
+pub fn retired(state: &Path) -> PathBuf {
+    state.join("retired-keys")
+}
+
+/// All keys that an installation ever had, the one in use first.
+///
+/// # Errors
+/// If one of them cannot be read, belongs to another user, or others may read it.
+pub fn all(state: &Path) -> Result<Vec<Key>, AuditError> {
+    let mut keys = vec![Key::of(state)?];
+    let dir = retired(state);
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(keys),
+        Err(error) => return Err(AuditError::io("read", &dir, &error)),
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "key"));
+    paths.sort();
+    for path in paths {
+        keys.extend(load(&path)?);
+    }
+    Ok(keys)
+}
+
+/// Puts a new key in place of the one in use, which is kept.
+///
+/// # Errors
+/// If a key cannot be read or made. The one in use is then still there.
+pub(super) fn rotate(state: &Path, ts: &str) -> Result<(), AuditError> {
+    let path = path(state);
+    let dir = retired(state);
+    super::private::create_private_dir(&dir)?;
+    let kept = dir.join(format!("{ts}.key"));
+    // A second name, so that it is at no time without one.
+    fs::hard_link(&path, &kept).map_err(|error| AuditError::io("keep the key", &kept, &error))?;
+    let failed = |error: std::io::Error| AuditError::io("make the key", &path, &error);
+    let mut file = tempfile::NamedTempFile::new_in(state).map_err(failed)?;
+    file.write_all(&random()?).map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Thirty-two random bytes.
+pub(super) fn random() -> Result<[u8; 32], AuditError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| AuditError(format!("no random bytes for the key: {error}")))?;
+    Ok(bytes)
+}
+
 fn load(path: &Path) -> Result<Option<Key>, AuditError> {
     let mut file = match super::private::private(fs::OpenOptions::new().read(true)).open(path) {
         Ok(file) => file,
@@ -93,13 +146,10 @@ fn load(path: &Path) -> Result<Option<Key>, AuditError> {
 
 fn create(state: &Path, path: &Path) -> Result<(), AuditError> {
     super::private::create_private_dir(state)?;
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| AuditError(format!("no random bytes for the key: {error}")))?;
     let failed = |error: std::io::Error| AuditError::io("make the key", path, &error);
     // Made complete under another name and then linked, so that no reader sees half a key.
     let mut file = tempfile::NamedTempFile::new_in(state).map_err(failed)?;
-    file.write_all(&bytes).map_err(failed)?;
+    file.write_all(&random()?).map_err(failed)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),

@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::checkpoint::{self, Checkpoint, Signer};
-use super::key::Key;
+use super::key::{self, Key};
 use super::origin::{boot, host, monotonic, uid};
 use super::private::{check_owner, create_private_dir, private};
 use super::record::v1::{self, Entry, Kind, Stamp};
@@ -180,6 +180,14 @@ impl Log {
     /// # Errors
     /// If the record cannot be read, or the checkpoint cannot be signed or written.
     pub fn seal(&self) -> Result<Option<Checkpoint>, AuditError> {
+        self.sealed(&Signer::of(&self.state)?, &[])
+    }
+
+    fn sealed(
+        &self,
+        signer: &Signer,
+        others: &[&Signer],
+    ) -> Result<Option<Checkpoint>, AuditError> {
         let mut lock = self.lock()?;
         let now = jiff::Timestamp::now();
         let tip = Tip::read(&mut lock);
@@ -203,7 +211,7 @@ impl Log {
                 self.dir.display()
             )));
         };
-        let made = Checkpoint::sign(&Signer::of(&self.state)?, tree, end.line, &end.ts)?;
+        let made = Checkpoint::sign_together(signer, others, tree, end.line, &end.ts)?;
         let day = read::day_of(&path).unwrap_or_default();
         checkpoint::append(&checkpoint::file(&self.dir, day), &made)?;
         end.covered = end.seq;
@@ -212,6 +220,26 @@ impl Log {
             let _ = tip_of(&file, &path, &end).and_then(|tip| tip.write(&mut lock));
         }
         Ok(Some(made))
+    }
+
+    /// Puts new keys in place of those in use, and says so in the record. The old signing key hands
+    /// over by a checkpoint that both sign; the old key for values is kept, to look older ones up.
+    ///
+    /// # Errors
+    /// If a key cannot be made, or the record cannot be read or written.
+    pub fn rotate_keys(&self) -> Result<String, AuditError> {
+        let old = Signer::of(&self.state)?;
+        let (new, text) = old.successor()?;
+        let detail = json!({"key": new.verifier()});
+        self.append(&notice(Kind::Rotated, "keys_rotated", detail), true)?;
+        let made = self.sealed(&new, &[&old])?;
+        if made.is_none() {
+            return Err(AuditError("the record has no line".to_owned()));
+        }
+        let ts = time(jiff::Timestamp::now());
+        key::rotate(&self.state, &ts)?;
+        checkpoint::replace(&self.state, &text)?;
+        Ok(new.verifier().to_owned())
     }
 
     /// Waits for the lock. The door's watchdog bounds the wait.

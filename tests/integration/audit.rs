@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::program::{Answer, Stage, run};
+use super::program::{Answer, Stage, run, send};
 
 /// A record of a read, a denied command and a question.
 fn recorded() -> Stage {
@@ -417,4 +417,47 @@ fn the_policies_of_a_day_are_shown() {
     for never in ["2020-01-01", "2020-01-01T00:00:00Z"] {
         assert_eq!(audit(&stage, &["policy", never]).code, 1);
     }
+}
+
+#[test]
+fn new_keys_are_handed_over_to_and_old_values_still_found() {
+    let stage = recorded();
+    let prompt =
+        json!({"sessionId": "s", "timestamp": 1, "cwd": stage.workspace(), "prompt": "a wish"});
+    let ask = || {
+        send(
+            stage.hook("userPromptSubmitted", &[]),
+            prompt.to_string().as_bytes(),
+        )
+    };
+    ask();
+    let old = audit(&stage, &["key"]).text;
+    assert_eq!(audit(&stage, &["checkpoint"]).code, 0);
+    let answer = audit(&stage, &["rotate-keys"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let new = audit(&stage, &["key"]).text;
+    assert_eq!(answer.text, new);
+    assert_ne!(old, new);
+    assert_eq!(old.split('+').next(), new.split('+').next());
+    ask();
+    assert_eq!(audit(&stage, &["checkpoint"]).code, 0);
+    let line = &stage.record()[4];
+    assert_eq!(
+        (&line["kind"], &line["detail"]["key"]),
+        (&json!("rotated"), &json!(new.trim()))
+    );
+    // Whoever knows the first key follows; another one is told.
+    for words in [&["verify"][..], &["verify", "--key", old.trim()]] {
+        let answer = audit(&stage, words);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        let covered = format!("3 checkpoints cover it up to number 6, signed with {new}");
+        assert!(answer.text.ends_with(&covered), "{answer:?}");
+    }
+    let foreign = audit(&recorded(), &["key"]).text;
+    let answer = audit(&stage, &["verify", "--key", foreign.trim()]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.text.contains("[key]"), "{answer:?}");
+    // The same wish, hidden with either key.
+    let answer = audit(&stage, &["lookup", "a wish"]);
+    assert_eq!(answer.text.lines().count(), 2, "{answer:?}");
 }

@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
     #[must_use]
     pub fn decision(&self) -> &'a str {
         match self.kind() {
-            "recovered" | "lost" | "removed" => "",
+            "recovered" | "lost" | "removed" | "rotated" => "",
             _ => self.word("decision"),
         }
     }

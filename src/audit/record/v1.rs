@@ -59,11 +59,13 @@ pub enum Kind {
     Lost,
     /// Old files were removed.
     Removed,
+    /// The installation has new keys.
+    Rotated,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ToolUse,
         Self::Permission,
         Self::McpCall,
@@ -77,6 +79,7 @@ impl Kind {
         Self::Superseded,
         Self::Lost,
         Self::Removed,
+        Self::Rotated,
     ];
 
     /// The kind's name, as it stands in a line.
@@ -96,6 +99,7 @@ impl Kind {
             Self::Superseded => "superseded",
             Self::Lost => "lost",
             Self::Removed => "removed",
+            Self::Rotated => "rotated",
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Cover {
     open: Option<(String, Lines<File>)>,
     next: Option<Checkpoint>,
     key: Option<VerifierKey>,
+    /// The key that handed over to this one; it may sign until that is in use.
+    former: Option<VerifierKey>,
     known: bool,
     kept: Vec<Kept>,
     tree: Option<Tree>,
@@ -265,12 +267,19 @@ impl Cover {
             self.key = VerifierKey::parse(&checkpoint.key).ok();
             return None;
         };
-        if key.as_str() == checkpoint.key {
+        let is = |key: &VerifierKey| key.as_str() == checkpoint.key;
+        if is(key) {
+            // It is in use.
+            self.former = None;
+            return None;
+        }
+        if self.former.as_ref().is_some_and(is) {
             return None;
         }
         let signed = Signed::parse(checkpoint.note.as_bytes()).and_then(|one| one.verify(key));
         if signed.is_ok() {
-            self.key = VerifierKey::parse(&checkpoint.key).ok();
+            let new = VerifierKey::parse(&checkpoint.key).ok();
+            self.former = std::mem::replace(&mut self.key, new);
             return None;
         }
         let known = if self.known {

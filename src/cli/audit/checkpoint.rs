@@ -1,4 +1,4 @@
-//! `audit checkpoint` and `audit key`: what has to be kept elsewhere.
+//! `audit checkpoint`, `audit key` and `audit rotate-keys`: what has to be kept elsewhere.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,17 +24,31 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let dir = directory(args.state.as_deref());
-    super::days(args.state.as_deref())?;
-    let log = Log::open(
-        &state(args.state.clone()),
-        Some(dir.clone()),
-        AuditSettings::default(),
-    )
-    .map_err(|error| error.0)?;
+    let log = log(args.state.as_ref())?;
     let Some(made) = log.seal().map_err(|error| error.0)? else {
         return Err(format!("the record in `{}` has no line yet", dir.display()).into());
     };
     write!(out, "{}", made.note)?;
+    Ok(Exit::Ok)
+}
+
+/// Make new keys: one to sign checkpoints with, and one to hide values with
+///
+/// The record says so, and the old signing key hands over to the new one: `audit verify` goes on from one to
+/// the other, and `audit key` prints the new one. Values that are hidden with the old key are still found by
+/// `audit lookup`; placeholders in texts get new fingerprints.
+#[derive(Debug, clap::Args)]
+pub(super) struct RotateArgs {
+    /// The directory that record and keys are kept in
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+pub(super) fn rotate(args: &RotateArgs, out: &mut dyn Write) -> Outcome {
+    let key = log(args.state.as_ref())?
+        .rotate_keys()
+        .map_err(|error| error.0)?;
+    writeln!(out, "{key}")?;
     Ok(Exit::Ok)
 }
 
@@ -52,6 +66,12 @@ pub(super) fn key(args: &KeyArgs, out: &mut dyn Write) -> Outcome {
     let signer = Signer::of(&state(args.state.clone())).map_err(|error| error.0)?;
     writeln!(out, "{}", signer.verifier())?;
     Ok(Exit::Ok)
+}
+
+/// The record, which has to be there.
+fn log(dir: Option<&PathBuf>) -> Result<Log, String> {
+    super::days(dir.map(PathBuf::as_path))?;
+    Log::open(&state(dir.cloned()), None, AuditSettings::default()).map_err(|error| error.0)
 }
 
 fn state(state: Option<PathBuf>) -> PathBuf {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::row::Row;
 use super::{days, open};
-use crate::audit::key::{self, Key};
+use crate::audit::key;
 use crate::audit::query::lines;
 use crate::cli::place::Place;
 use crate::cli::{Format, Outcome};
@@ -92,7 +92,7 @@ fn or_none(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// The HMAC of the value; of one that was piped, also of it without the line feed at its end.
+/// The HMAC of the value, with every key that there was; of one that was piped, also of it without the line feed at its end.
 fn hmacs(state: &Path, value: &str) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let path = key::path(state);
     // Who looks does not make a key: it would fit nothing.
@@ -103,9 +103,10 @@ fn hmacs(state: &Path, value: &str) -> Result<Vec<String>, Box<dyn std::error::E
         )
         .into());
     }
-    let key = Key::of(state)?;
+    let keys = key::all(state)?;
+    let hmac = |bytes: &[u8]| keys.iter().map(|key| key.hmac(bytes)).collect::<Vec<_>>();
     if value != "-" {
-        return Ok(vec![key.hmac(value.as_bytes())]);
+        return Ok(hmac(value.as_bytes()));
     }
     let mut bytes = Vec::new();
     let input = std::io::stdin().lock();
@@ -113,9 +114,9 @@ fn hmacs(state: &Path, value: &str) -> Result<Vec<String>, Box<dyn std::error::E
     if bytes.len() as u64 > LARGEST {
         return Err(format!("the value has more than {} MiB", LARGEST >> 20).into());
     }
-    let mut hmacs = vec![key.hmac(&bytes)];
+    let mut hmacs = hmac(&bytes);
     if let Some(without) = bytes.strip_suffix(b"\n") {
-        hmacs.push(key.hmac(without));
+        hmacs.extend(hmac(without));
     }
     Ok(hmacs)
 }

@@ -50,6 +50,8 @@ enum Verb {
     Checkpoint(checkpoint::Args),
     /// Print the key that checkpoints of this installation are verified with
     Key(checkpoint::KeyArgs),
+    /// Make new keys: one to sign checkpoints with, and one to hide values with
+    RotateKeys(checkpoint::RotateArgs),
     /// Show a period as a page: what was decided, by what, how fast, and where the guard was off
     Report(report::Args),
     /// Find a value that the record hides, by its HMAC with this installation's key
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Verb::Prove(args) => prove::run(args, out),
         Verb::Checkpoint(args) => checkpoint::run(args, out),
         Verb::Key(args) => checkpoint::key(args, out),
+        Verb::RotateKeys(args) => checkpoint::rotate(args, out),
         Verb::Report(args) => report::run(args, out),
         Verb::Lookup(args) => lookup::run(args, out),
         Verb::Export(args) => export::run(args, out),
