@@ -62,6 +62,47 @@ fn a_secret_leaves_the_result() {
     assert!(!whole.contains(&token()), "{whole}");
 }
 
+/// A name within an argument is given what follows it there, not the whole argument.
+#[test]
+fn a_secret_within_an_argument_is_in_no_file_of_ours() {
+    let stage = Stage::new();
+    let secret: String = "k7Qd2Xw9Rb4Tz6".chars().cycle().take(32).collect();
+    let digits = secret.to_lowercase().replace(|c: char| c > 'f', "3");
+    let uuid = [8, 4, 4, 4, 12].map(|length| digits.chars().take(length).collect::<String>());
+    let uuid = uuid.join("-");
+    for (name, value) in [
+        ("DB_PASSWORD", &secret),
+        ("api_key", &secret),
+        ("SNYK_TOKEN", &uuid),
+    ] {
+        for line in [
+            format!("{name}={value} make"),
+            format!("echo '{name}={value}'"),
+            format!("echo '{{\"a\": 1, \"{name}\": \"{value}\"}}' > x"),
+            format!("printf '%s' \"export {name}={value}\nx\""),
+        ] {
+            let args = json!({"command": line, "description": "a line"});
+            event(
+                &stage,
+                "pre-tool-use",
+                json!({"toolName": "bash", "toolArgs": args}),
+            );
+            let fields = json!({
+                "toolName": "bash",
+                "toolArgs": args,
+                "toolResult": {"resultType": "success", "textResultForLlm": line},
+            });
+            let answer = event(&stage, "post-tool-use", fields);
+            assert!(!answer.text.contains(value.as_str()), "{answer:?}");
+        }
+    }
+    for line in stage.record() {
+        let line = line.to_string();
+        assert!(!line.contains(&secret) && !line.contains(&uuid), "{line}");
+        assert!(line.contains("«redacted:"), "{line}");
+    }
+}
+
 #[test]
 fn a_result_without_secrets_is_left_alone() {
     let stage = Stage::new();

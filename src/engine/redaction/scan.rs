@@ -335,9 +335,9 @@ impl<'a> Pass<'a> {
 
     /// The value as a rule sees it, and whether it meets the end of the text.
     fn given(&self, value: &Value, found: &Assigned) -> Option<(Option<Range<usize>>, bool)> {
-        let whole = self.value.clone();
-        let closes = match whole {
-            Some(whole) if whole.contains(&found.start) => Some(whole.end),
+        // The name of a leaf is given the whole of it; a name within it what follows there.
+        let closes = match &self.value {
+            Some(whole) if whole.start == found.start => Some(whole.end),
             _ => found.closes,
         };
         if let Some(end) = closes {
