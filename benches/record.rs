@@ -138,7 +138,7 @@ fn search(files: &[PathBuf], filter: &Filter) -> io::Result<u64> {
     let mut found = 0;
     for path in files {
         lines(File::open(path)?, &mut |line| {
-            found += u64::from(filter.wanted(line).is_some());
+            found += u64::from(filter.wants(line));
             Ok(())
         })?;
     }

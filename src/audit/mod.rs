@@ -7,6 +7,7 @@ pub mod asked;
 pub mod checkpoint;
 pub mod export;
 pub mod key;
+pub mod line;
 pub mod lines;
 pub mod mirror;
 mod origin;

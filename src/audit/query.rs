@@ -1,13 +1,12 @@
 //! Which lines of the record are asked about, day by day and in constant memory.
 
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::line::{Line, Text};
 use super::lines::Lines;
 use super::record::v1::Kind;
 use super::{AuditError, read};
@@ -40,13 +39,6 @@ pub struct Filter {
     pub path: Option<String>,
 }
 
-/// The little of a line that says when it was written.
-#[derive(Deserialize)]
-struct Dated<'a> {
-    #[serde(borrow)]
-    ts: Cow<'a, str>,
-}
-
 impl Filter {
     /// Whether the file of that day can hold a line that is asked about. A clock that was set back
     /// leaves its lines in a later day's file: only what is older than `since` is passed over.
@@ -60,14 +52,20 @@ impl Filter {
             && self.until.as_ref().is_none_or(|until| *file <= *day(until))
     }
 
+    /// Whether a line is asked about.
+    #[must_use]
+    pub fn wants(&self, line: &[u8]) -> bool {
+        self.wanted(line).is_some()
+    }
+
     /// The line, if it is asked about.
     #[must_use]
-    pub fn wanted(&self, line: &[u8]) -> Option<Value> {
-        if !self.may_be(line) || !self.is_timely(line) {
+    pub fn wanted<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
+        if !self.may_be(line) {
             return None;
         }
-        let value = serde_json::from_slice(line).ok()?;
-        self.holds(&value).then_some(value)
+        let line = serde_json::from_slice(line).ok()?;
+        self.holds(&line).then_some(line)
     }
 
     /// Whether it has the words that it would need: most lines are passed over without being read.
@@ -78,44 +76,49 @@ impl Filter {
             &self.entity,
             &self.tool,
             &self.host,
+            &self.policy,
+            &self.path,
         ];
         let words = [self.decision.map(word_of), self.kind.map(Kind::name)];
         let has = |word: &str| memchr::memmem::find(line, word.as_bytes()).is_some();
-        texts
-            .into_iter()
-            .flatten()
-            .all(|text| has(&Value::from(text.as_str()).to_string()))
+        // As it stands within a string of JSON.
+        let inner = |text: &str| {
+            let quoted = Value::from(text).to_string();
+            quoted.trim_matches('"').to_owned()
+        };
+        texts.into_iter().flatten().all(|text| has(&inner(text)))
             && words.into_iter().flatten().all(has)
     }
 
-    fn is_timely(&self, line: &[u8]) -> bool {
-        if self.since.is_none() && self.until.is_none() {
-            return true;
-        }
-        let Ok(dated) = serde_json::from_slice::<Dated<'_>>(line) else {
-            return false;
+    fn holds(&self, line: &Line<'_>) -> bool {
+        let is = |text: &Text<'_>, wanted: &Option<String>| {
+            wanted.is_none() || text.plain() == wanted.as_deref()
         };
-        dated.ts.parse::<Timestamp>().is_ok_and(|ts| {
-            self.since.is_none_or(|since| ts >= since) && self.until.is_none_or(|until| ts < until)
-        })
-    }
-
-    fn holds(&self, line: &Value) -> bool {
-        let is = |name: &str, wanted: Option<&str>| {
-            wanted.is_none_or(|wanted| line.get(name).and_then(Value::as_str) == Some(wanted))
-        };
-        is("session", self.session.as_deref())
-            && (is("agent", self.agent.as_deref()) || is("parent", self.agent.as_deref()))
-            && is("entity", self.entity.as_deref())
-            && is("tool", self.tool.as_deref())
-            && is("host", self.host.as_deref())
-            && is("decision", self.decision.map(word_of))
-            && is("kind", self.kind.map(Kind::name))
+        self.is_timely(line)
+            && is(&line.session, &self.session)
+            && (is(&line.agent, &self.agent) || is(&line.parent, &self.agent))
+            && is(&line.entity, &self.entity)
+            && is(&line.tool, &self.tool)
+            && is(&line.host, &self.host)
+            && self
+                .decision
+                .is_none_or(|decision| line.decision == decision)
+            && self.kind.is_none_or(|kind| line.kind() == Some(kind))
             && self
                 .policy
                 .as_deref()
                 .is_none_or(|policy| has_policy(line, policy))
             && self.path.as_deref().is_none_or(|path| has_path(line, path))
+    }
+
+    fn is_timely(&self, line: &Line<'_>) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        let ts = line.ts.plain().and_then(|ts| ts.parse::<Timestamp>().ok());
+        ts.is_some_and(|ts| {
+            self.since.is_none_or(|since| ts >= since) && self.until.is_none_or(|until| ts < until)
+        })
     }
 }
 
@@ -127,24 +130,18 @@ const fn word_of(effect: Effect) -> &'static str {
     }
 }
 
-fn list<'a>(line: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    line.get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-fn has_policy(line: &Value, policy: &str) -> bool {
-    list(line, "reasons")
-        .filter_map(|reason| reason.get("id").and_then(Value::as_str))
+fn has_policy(line: &Line<'_>, policy: &str) -> bool {
+    line.reasons
+        .iter()
+        .filter_map(|reason| reason.id.plain())
         .any(|id| id == policy || id.split_once(':').is_some_and(|(_, name)| name == policy))
 }
 
-fn has_path(line: &Value, path: &str) -> bool {
-    list(line, "requests")
-        .filter_map(|request| request.get("resource"))
-        .flat_map(|resource| [resource.get("given"), resource.get("resolved")])
-        .filter_map(|text| text.and_then(Value::as_str))
+fn has_path(line: &Line<'_>, path: &str) -> bool {
+    line.requests
+        .iter()
+        .flat_map(|request| [&request.resource.given, &request.resource.resolved])
+        .filter_map(Text::plain)
         .any(|text| text.contains(path))
 }
 
@@ -239,7 +236,7 @@ mod tests {
 
     #[test]
     fn each_part_of_a_filter_is_asked() {
-        let wanted = |filter: &Filter| filter.wanted(line().to_string().as_bytes()).is_some();
+        let wanted = |filter: &Filter| filter.wants(line().to_string().as_bytes());
         let some = |text: &str| Some(text.to_owned());
         let time = |text: &str| Some(text.parse::<Timestamp>().unwrap());
         let cases: [(Filter, Filter); 10] = [

@@ -5,7 +5,6 @@
 //! sessions the 4,096 that spoke last, of times no more than 1,000 steps.
 
 pub mod html;
-mod line;
 pub mod markdown;
 pub mod numbers;
 mod sessions;
@@ -20,11 +19,12 @@ use std::io::{self, Read};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::line::{Line, Reason};
 use super::lines::Lines;
 use super::record::v1::Kind;
 use crate::engine::bundle::Policy;
 use crate::engine::decision::Effect;
-use line::{Line, Reason};
+
 use numbers::{
     Amount, Deciding, Decisions, Denied, Gaps, Kinds, NeverMatched, Period, Report, Results, Row,
     Top, Unmatched,

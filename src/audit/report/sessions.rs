@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use jiff::Timestamp;
 
-use super::line::{Line, Text};
 use super::numbers::{Marked, Session, Signs};
+use crate::audit::line::{Line, Text};
 use crate::audit::record::v1::Kind;
 use crate::engine::decision::Effect;
 

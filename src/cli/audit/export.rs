@@ -158,8 +158,9 @@ fn export(
             if let Some(progress) = &mut progress {
                 progress.at(usize::try_from(done).unwrap_or(usize::MAX));
             }
-            let value = Some(line.bytes).filter(|_| !line.is_too_long());
-            match value.and_then(|bytes| filter.wanted(bytes)) {
+            let bytes = Some(line.bytes).filter(|_| !line.is_too_long());
+            let wanted = bytes.filter(|bytes| !asks || filter.wants(bytes));
+            match wanted.and_then(|bytes| serde_json::from_slice(bytes).ok()) {
                 Some(value @ Value::Object(_)) => exporter.line(line.bytes, &value)?,
                 // What cannot be read cannot be asked about.
                 _ if asks => {}

@@ -53,7 +53,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             };
             let mut pointers = Vec::new();
             find(&value, &hmacs, &mut String::new(), &mut pointers);
-            let row = Row::of(&value);
+            let row = serde_json::from_slice(line).map(|line| Row::of(&line));
+            let Ok(row) = row else {
+                return Ok(());
+            };
             for pointer in pointers {
                 found += 1;
                 match args.format {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::filter::{self, Wanted};
 use super::row::{NAMES, Row};
 use super::{days, directory, open};
+use crate::audit::line::Line;
 use crate::audit::query::{Tail, lines};
 use crate::cli::Outcome;
 use crate::cli::progress::Progress;
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
                 progress.at(done);
             }
             match filter.wanted(line) {
-                Some(value) => printer.row(line, &value),
+                Some(read) => printer.row(line, &read),
                 None => Ok(()),
             }
         })?;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     loop {
         std::thread::sleep(PAUSE);
         tail.more(&mut |line| match filter.wanted(line) {
-            Some(value) => printer.row(line, &value),
+            Some(read) => printer.row(line, &read),
             None => Ok(()),
         })?;
         printer.flush()?;
@@ -134,15 +134,15 @@ impl<'a> Printer<'a> {
         })
     }
 
-    fn row(&mut self, line: &[u8], value: &Value) -> io::Result<()> {
+    fn row(&mut self, line: &[u8], read: &Line<'_>) -> io::Result<()> {
         match self {
-            Self::Table { out, width } => table(&Row::of(value), *width, *out),
+            Self::Table { out, width } => table(&Row::of(read), *width, *out),
             Self::Json(out) => {
                 out.write_all(line)?;
                 out.write_all(b"\n")
             }
             Self::Csv(writer) => writer
-                .write_record(Row::of(value).cells().map(unarmed))
+                .write_record(Row::of(read).cells().map(unarmed))
                 .map_err(io::Error::from),
         }
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::audit::line::{Line, Text};
 use crate::scrub::report::printable;
 
 /// The columns.
@@ -23,15 +24,15 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(line: &Value) -> Self {
-        let text = |name: &str| line.get(name).map(shown).unwrap_or_default();
+    pub(super) fn of(line: &Line<'_>) -> Self {
+        let text = |text: &Text<'_>| printable(&text.shown());
         Self {
-            seq: text("seq"),
-            time: text("ts"),
-            decision: text("decision"),
-            kind: text("kind"),
-            session: text("session"),
-            tool: text("tool"),
+            seq: line.seq.to_string(),
+            time: text(&line.ts),
+            decision: line.decision.to_string(),
+            kind: text(&line.kind),
+            session: text(&line.session),
+            tool: text(&line.tool),
             what: what(line),
             policy: policies(line),
         }
@@ -67,22 +68,15 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// What was asked for: the request that tells most, and how many there are besides.
-fn what(line: &Value) -> String {
-    let requests = line.get("requests").and_then(Value::as_array);
-    let Some((first, others)) = requests.and_then(|all| all.split_first()) else {
-        return match line.get("error_class") {
-            Some(Value::String(class)) => class.clone(),
-            _ => line.get("event").map(shown).unwrap_or_default(),
-        };
+fn what(line: &Line<'_>) -> String {
+    let text = match (line.asked(), &line.error_class) {
+        (Some(asked), _) => asked,
+        (None, Text::Absent) => line.event.shown().into_owned(),
+        (None, class) => class.shown().into_owned(),
     };
-    // That a tool is used says less than what it is used for.
-    let of_tool =
-        |one: &&Value| one.pointer("/resource/type").and_then(Value::as_str) == Some("tool");
-    let telling = others.iter().find(|one| of_tool(&first) && !of_tool(one));
-    let text = request(telling.unwrap_or(first));
-    match others.len() {
-        0 => text,
-        count => format!("{text} (+{count})"),
+    match line.requests.len() {
+        0 | 1 => printable(&text),
+        count => format!("{} (+{})", printable(&text), count - 1),
     }
 }
 
@@ -103,12 +97,10 @@ pub(super) fn request(request: &Value) -> String {
     format!("{action} {text}")
 }
 
-fn policies(line: &Value) -> String {
-    let reasons = line.get("reasons").and_then(Value::as_array);
-    let ids: Vec<String> = reasons
-        .into_iter()
-        .flatten()
-        .filter_map(|reason| reason.get("id").map(shown))
-        .collect();
-    ids.join(" ")
+fn policies(line: &Line<'_>) -> String {
+    let ids = line
+        .reasons
+        .iter()
+        .map(|reason| printable(&reason.id.shown()));
+    ids.collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What a report needs of a line, borrowed from its bytes.
+//! What is asked of a line most, borrowed from its bytes: `record/fields.rs` says what each field is.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,76 +12,122 @@ use crate::engine::decision::Effect;
 /// A line. What is not there is empty: a line of a kind that this version does not know is counted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Line<'a> {
-    pub(super) seq: u64,
-    pub(super) ts: Text<'a>,
-    pub(super) kind: Text<'a>,
-    pub(super) host: Text<'a>,
-    pub(super) event: Text<'a>,
-    pub(super) session: Text<'a>,
-    pub(super) call: Text<'a>,
-    pub(super) tool: Text<'a>,
-    pub(super) requests: Vec<Request<'a>>,
-    pub(super) truncated: bool,
-    pub(super) decision: Effect,
-    pub(super) reasons: Vec<Reason<'a>>,
-    pub(super) would_decide: Effect,
-    pub(super) redactions: Vec<Redaction<'a>>,
-    pub(super) policy_digest: Text<'a>,
-    pub(super) engine_version: Text<'a>,
-    pub(super) latency_us: u64,
-    pub(super) error_class: Text<'a>,
-    pub(super) detail: Option<Detail>,
+pub struct Line<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// When it was written.
+    pub ts: Text<'a>,
+    /// What it is about.
+    pub kind: Text<'a>,
+    /// The machine.
+    pub host: Text<'a>,
+    /// The event.
+    pub event: Text<'a>,
+    /// The session.
+    pub session: Text<'a>,
+    /// The call.
+    pub call: Text<'a>,
+    /// The agent.
+    pub agent: Text<'a>,
+    /// The agent above it.
+    pub parent: Text<'a>,
+    /// Whom it works for.
+    pub entity: Text<'a>,
+    /// The tool.
+    pub tool: Text<'a>,
+    /// What was judged.
+    pub requests: Vec<Request<'a>>,
+    /// Whether something was left out.
+    pub truncated: bool,
+    /// The answer.
+    pub decision: Effect,
+    /// The policies that decided.
+    pub reasons: Vec<Reason<'a>>,
+    /// The answer if nothing were only monitored.
+    pub would_decide: Effect,
+    /// What was taken out.
+    pub redactions: Vec<Redaction<'a>>,
+    /// The policies.
+    pub policy_digest: Text<'a>,
+    /// The program's version.
+    pub engine_version: Text<'a>,
+    /// How long it took.
+    pub latency_us: u64,
+    /// What was broken.
+    pub error_class: Text<'a>,
+    /// A little of what a line says besides.
+    pub detail: Option<Detail>,
 }
 
+/// One request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Request<'a> {
-    pub(super) action: Text<'a>,
-    pub(super) resource: Resource<'a>,
+pub struct Request<'a> {
+    /// What was to be done.
+    pub action: Text<'a>,
+    /// To what.
+    pub resource: Resource<'a>,
 }
 
+/// What it was about.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Resource<'a> {
+pub struct Resource<'a> {
     #[serde(rename = "type")]
-    pub(super) kind: Text<'a>,
-    pub(super) given: Text<'a>,
-    pub(super) resolved: Text<'a>,
-    pub(super) text: Text<'a>,
-    pub(super) server: Text<'a>,
-    pub(super) name: Text<'a>,
+    /// Of which type it is.
+    pub kind: Text<'a>,
+    /// As it was given.
+    pub given: Text<'a>,
+    /// The path that it is.
+    pub resolved: Text<'a>,
+    /// A command line.
+    pub text: Text<'a>,
+    /// The server of a tool.
+    pub server: Text<'a>,
+    /// The tool's name.
+    pub name: Text<'a>,
 }
 
+/// A policy that decided.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Reason<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) file: Text<'a>,
-    pub(super) line: u32,
+pub struct Reason<'a> {
+    /// Which one, with its layer.
+    pub id: Text<'a>,
+    /// Where it stands.
+    pub file: Text<'a>,
+    /// On which line.
+    pub line: u32,
 }
 
+/// Something that was taken out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Redaction<'a> {
-    pub(super) rule: Text<'a>,
-    pub(super) count: u64,
+pub struct Redaction<'a> {
+    /// By which rule.
+    pub rule: Text<'a>,
+    /// How often.
+    pub count: u64,
 }
 
+/// What a line says besides.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Detail {
-    pub(super) host_cannot_block: bool,
+pub struct Detail {
+    /// Whether the host could not act on a denial.
+    pub host_cannot_block: bool,
 }
 
 impl Line<'_> {
     /// The kind; nothing for one that this version does not know.
-    pub(super) fn kind(&self) -> Option<Kind> {
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
         Kind::named(self.kind.plain()?)
     }
 
     /// Whether it is about something that a host did, and not about the record itself.
-    pub(super) fn is_event(&self) -> bool {
+    #[must_use]
+    pub fn is_event(&self) -> bool {
         matches!(
             self.kind(),
             Some(
@@ -99,7 +145,8 @@ impl Line<'_> {
     }
 
     /// The paths that were asked for, each once.
-    pub(super) fn paths(&self) -> Vec<Cow<'_, str>> {
+    #[must_use]
+    pub fn paths(&self) -> Vec<Cow<'_, str>> {
         let mut paths = Vec::new();
         for request in &self.requests {
             if request.resource.kind.plain() != Some("path") {
@@ -118,7 +165,8 @@ impl Line<'_> {
     }
 
     /// The request that tells most: `shell git push`.
-    pub(super) fn asked(&self) -> Option<String> {
+    #[must_use]
+    pub fn asked(&self) -> Option<String> {
         let of_tool = |one: &&Request<'_>| one.resource.kind.plain() == Some("tool");
         let telling = self.requests.iter().find(|one| !of_tool(one));
         let one = telling.or(self.requests.first())?;
@@ -136,25 +184,34 @@ impl Line<'_> {
 
 /// A text, one that is hidden, or nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Text<'a> {
+pub enum Text<'a> {
+    /// Nothing.
     #[default]
     Absent,
+    /// A text.
     Plain(Cow<'a, str>),
+    /// One of which there is less.
     Hidden {
+        /// Its HMAC.
         hmac: Cow<'a, str>,
+        /// How many bytes it has.
         len: u64,
     },
 }
 
 impl Text<'_> {
-    pub(super) fn plain(&self) -> Option<&str> {
+    /// The text; nothing if it is hidden.
+    #[must_use]
+    pub fn plain(&self) -> Option<&str> {
         match self {
             Self::Plain(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         match self {
             Self::Absent => true,
             Self::Plain(text) => text.is_empty(),
@@ -163,7 +220,8 @@ impl Text<'_> {
     }
 
     /// As it stands there, or that it is hidden.
-    pub(super) fn shown(&self) -> Cow<'_, str> {
+    #[must_use]
+    pub fn shown(&self) -> Cow<'_, str> {
         match self {
             Self::Absent => Cow::Borrowed(""),
             Self::Plain(text) => Cow::Borrowed(text),
