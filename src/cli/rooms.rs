@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use crate::audit::checkpoint::Signer;
 use crate::audit::key::{self, Key};
 use crate::config::{AuditDirectory, audit_directory};
 use crate::engine::bundle::{Bundle, Limits, OnFailure};
@@ -30,6 +31,7 @@ impl Rooms for Connected {
     fn create_key(&self, state: &Path) -> Result<KeyState, String> {
         let before = key::path(state).symlink_metadata().is_ok();
         Key::of(state).map_err(|error| error.0)?;
+        Signer::of(state).map_err(|error| error.0)?;
         Ok(if before {
             KeyState::Kept
         } else {

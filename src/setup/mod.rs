@@ -37,7 +37,8 @@ pub trait Rooms {
     /// The default policy files: a relative name with `/` between folders, and the text.
     fn defaults(&self) -> &[(&str, &str)];
 
-    /// Makes the key that values in the record are hashed with; an existing one stays.
+    /// Makes the key that values in the record are hashed with, and the one that checkpoints are signed
+    /// with; existing ones stay.
     ///
     /// # Errors
     /// In one sentence, if there is no key afterwards.

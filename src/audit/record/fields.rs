@@ -126,7 +126,7 @@ pub const FIELDS: [Field; 35] = [
     field(
         "policy_digest",
         Form::MaybeHash,
-        "SHA-256 over all policy sources",
+        "BLAKE3 over all policy sources and what reads them",
     ),
     field("engine_version", Form::Text, "the program's version"),
     field(

@@ -277,6 +277,17 @@ fn a_record_that_cannot_be_written_is_seen() {
     assert_found(&stage, "record-unwritable", Level::Error);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_key_that_cannot_sign_is_seen() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = installed(GOOD);
+    let key = "home/.local/state/copilot-bridge/signing-key";
+    stage.write(key, "no key");
+    std::fs::set_permissions(stage.path(key), std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_found(&stage, "no-checkpoints", Level::Warning);
+}
+
 #[test]
 fn a_road_that_leads_elsewhere_is_seen() {
     for (script, id, level) in [

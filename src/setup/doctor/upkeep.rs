@@ -9,6 +9,7 @@ use super::super::remarks::caller;
 use super::super::{Rooms, Scope, files};
 use super::installed::Installed;
 use super::{Report, policy_folders};
+use crate::audit::checkpoint::{self, Signer};
 use crate::log;
 
 /// Looks at every file and folder that a decision rests on.
@@ -42,6 +43,7 @@ pub(super) fn look(
         since_init(places, scope, rooms, report);
     }
     record(&state, report);
+    signing_key(&state, report);
     operational_log(&state, report);
     if let Some(dir) = std::env::var_os("COPILOT_AUDIT_LOG_DIR").map(PathBuf::from)
         && let Err(why) = rooms.honours_audit_dir(&dir)
@@ -86,7 +88,14 @@ fn guarded(path: &Path, report: &mut Report) {
 /// What nobody but the caller may even read: the record, and the key that hides values in it.
 fn secret(state: &Path, report: &mut Report) {
     let mut paths = vec![state.to_path_buf()];
-    let below = ["", "audit", "log", "mirror/seed"];
+    let below = [
+        "",
+        "audit",
+        "audit/policies",
+        "log",
+        "mirror/seed",
+        "retired-keys",
+    ];
     for folder in below.map(|name| state.join(name)) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         paths.extend(entries.map(|entry| entry.path()));
@@ -166,6 +175,22 @@ fn record(state: &Path, report: &mut Report) {
                 error.kind()
             ),
             "until then every call is denied",
+        ),
+    }
+}
+
+/// Whether checkpoints can be signed. Lines are written without them too, so nothing else shows it.
+fn signing_key(state: &Path, report: &mut Report) {
+    // The first checkpoint makes one.
+    if checkpoint::path(state).symlink_metadata().is_err() {
+        return;
+    }
+    match Signer::of(state) {
+        Ok(signer) => report.ok("signing-key", format!("checkpoints are signed with `{}`", signer.verifier())),
+        Err(error) => report.warn(
+            "no-checkpoints",
+            format!("no checkpoint of the record can be signed: {error}"),
+            "put the key back, or move it away: a new one is made then, and `audit verify` tells of it",
         ),
     }
 }
