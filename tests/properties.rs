@@ -12,6 +12,9 @@
 
 #[path = "properties/bundles.rs"]
 mod bundles;
+#[cfg(unix)]
+#[path = "properties/checkpoints.rs"]
+mod checkpoints;
 #[path = "properties/codec.rs"]
 mod codec;
 #[cfg(target_os = "linux")]
