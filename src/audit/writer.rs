@@ -4,9 +4,10 @@ mod end;
 mod retention;
 mod tip;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,10 @@ const CHECKPOINT_LINES: u64 = 256;
 
 /// And after so many seconds.
 const CHECKPOINT_SECONDS: i64 = 60;
+
+/// How long one waits before looking again whether the lock is free: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 
 /// The event after which a session writes nothing more.
 const LAST_EVENT: &str = "session_end";
@@ -243,6 +248,9 @@ impl Log {
     }
 
     /// Waits for the lock. The door's watchdog bounds the wait.
+    ///
+    /// It is held for microseconds, so whoever looks again soon finds it free. Those who sleep on it are
+    /// all woken at once for one of them to get it, and of two hundred some wait for a second.
     fn lock(&self) -> Result<File, AuditError> {
         let path = self.dir.join("lock");
         let file = private(
@@ -255,9 +263,17 @@ impl Log {
         .open(&path)
         .map_err(|error| AuditError::io("open", &path, &error))?;
         check_owner(&file, &path)?;
-        file.lock()
-            .map_err(|error| AuditError::io("lock", &path, &error))?;
-        Ok(file)
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+                Err(TryLockError::Error(error)) => {
+                    return Err(AuditError::io("lock", &path, &error));
+                }
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
     }
 
     /// The file that the next line goes to. Never an older one than that of the last line: a clock that
