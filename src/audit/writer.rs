@@ -30,7 +30,7 @@ use tip::Tip;
 const CHECKPOINT_LINES: u64 = 256;
 
 /// And after so many seconds.
-const CHECKPOINT_SECONDS: i64 = 60;
+const CHECKPOINT_SECONDS: u64 = 60;
 
 /// How long one waits before looking again whether the lock is free: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
@@ -156,8 +156,9 @@ impl Log {
             pen.supersede(&mut end, &notes)?;
         }
         pen.write(&mut end, entry)?;
-        let due = end.seq - end.covered >= CHECKPOINT_LINES
-            || now.as_second() - end.checked >= CHECKPOINT_SECONDS
+        // A clock that was set, either way, makes one due.
+        let due = end.seq.saturating_sub(end.covered) >= CHECKPOINT_LINES
+            || now.as_second().abs_diff(end.checked) >= CHECKPOINT_SECONDS
             || entry.event == LAST_EVENT;
         if due {
             self.checkpoint(&mut end, &checkpoints);

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::tip::Tip;
+use super::tip::{MOST, Tip};
 use crate::audit::lines::{Hash, Lines};
 use crate::audit::tree::Tree;
 use crate::audit::{AuditError, checkpoint, read};
@@ -94,7 +94,8 @@ pub(super) fn find(
 
 /// What the newest checkpoint tells, where the lock file tells nothing.
 fn before(dir: &Path, now: i64) -> Result<Option<Tip>, AuditError> {
-    Ok(checkpoint::newest(dir)?.map(|one| Tip {
+    let newest = checkpoint::newest(dir)?.filter(|one| one.tree.size() <= MOST);
+    Ok(newest.map(|one| Tip {
         file: String::new(),
         length: 0,
         seq: one.tree.size(),
@@ -161,7 +162,8 @@ fn end_of(file: &mut File, length: u64) -> io::Result<End> {
         }
         let numbered = std::iter::once(last)
             .chain(lines)
-            .find_map(|line| serde_json::from_slice::<Numbered>(line).ok());
+            .filter_map(|line| serde_json::from_slice::<Numbered>(line).ok())
+            .find(|line| line.seq <= MOST);
         let (seq, ts) = numbered.map_or_else(Default::default, |line| (line.seq, line.ts));
         return Ok(End {
             seq,

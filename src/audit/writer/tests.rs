@@ -97,7 +97,7 @@ fn a_checkpoint_comes_after_256_lines_or_a_minute_and_at_the_end_of_a_session() 
     }
     assert_eq!(append("agent_stop"), 256);
     assert_eq!(append("agent_stop"), 256);
-    edit_tip(dir.path(), |tip| tip.checked -= CHECKPOINT_SECONDS);
+    edit_tip(dir.path(), |tip| tip.checked -= 60);
     assert_eq!(append("agent_stop"), 258);
     assert_eq!(append("agent_stop"), 258);
     assert_eq!(append("session_end"), 260);
@@ -139,6 +139,24 @@ fn a_writer_that_got_no_further_than_its_line_is_caught_up_with() {
     }
     log.append(&entry(), false).unwrap();
     assert_eq!(tip(dir.path()).tree, Some(tree(dir.path())));
+    assert_whole(dir.path());
+}
+
+#[test]
+fn a_tip_that_no_writer_left_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    let first = log.append(&entry(), false).unwrap();
+    let edits: [fn(&mut Tip); 3] = [
+        |tip| tip.file = "../audit-2999-01-01.jsonl".to_owned(),
+        |tip| tip.file = "notes.txt".to_owned(),
+        |tip| tip.seq = u64::MAX,
+    ];
+    for (edit, seq) in edits.into_iter().zip(2..) {
+        edit_tip(dir.path(), edit);
+        let next = log.append(&entry(), false).unwrap();
+        assert_eq!((next.seq, &next.file), (seq, &first.file));
+    }
     assert_whole(dir.path());
 }
 

@@ -4,16 +4,21 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::audit::lines::Hash;
+use crate::audit::read;
 use crate::audit::tree::Tree;
 
 /// No tip is longer.
 const TIP_BYTES: u64 = 8 << 10;
+
+/// No record has more lines.
+pub(super) const MOST: u64 = u64::MAX >> 1;
 
 /// So many digits tell that it was written whole.
 const SUM: usize = 16;
@@ -65,6 +70,12 @@ impl Tip {
         }
         let written: Written = serde_json::from_str(json).ok()?;
         let line = HEXLOWER.decode(written.line.as_bytes()).ok()?;
+        // No writer leaves a name with a folder in it, nor comes that far.
+        let named =
+            read::part_of(Path::new(&written.file)).is_some() && !written.file.contains('/');
+        if !named || written.seq > MOST {
+            return None;
+        }
         Some(Self {
             tree: written
                 .tree
