@@ -89,6 +89,11 @@ fn every_verb_says_that_there_is_no_record() {
         &["show", "1"],
         &["lookup", "text"],
         &["report"],
+        &["policy", "2026-01-01"],
+        &["prove", "1"],
+        &["checkpoint"],
+        &["rotate-keys"],
+        &["export", "--format", "cef"],
     ] {
         let answer = audit(&stage, words);
         assert_eq!(answer.code, 1, "{words:?}: {answer:?}");
@@ -99,6 +104,11 @@ fn every_verb_says_that_there_is_no_record() {
         assert!(answer.errors.contains("help: "), "{words:?}: {answer:?}");
         assert_eq!(answer.text, "", "{words:?}");
     }
+    // Who asks for the key makes none.
+    let answer = audit(&stage, &["key"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.errors.contains("there is no key `"), "{answer:?}");
+    assert!(!stage.state().join("signing-key").exists());
 }
 
 #[test]
@@ -112,6 +122,8 @@ fn no_verb_waits_for_a_day_that_is_a_fifo() {
         &["show", "1"],
         &["lookup", "text"],
         &["report"],
+        &["policy", "2026-01-01"],
+        &["export", "--format", "cef"],
     ] {
         let answer = audit(&stage, words);
         assert_ne!(answer.code, 0, "{words:?}: {answer:?}");
@@ -357,6 +369,7 @@ fn a_line_is_proven_to_somebody_without_the_record() {
     assert_eq!(answer.code, 1, "{answer:?}");
     assert!(answer.errors.contains("proves nothing"), "{answer:?}");
     let other = recorded();
+    audit(&other, &["checkpoint"]);
     fs::write(&proof, &text).unwrap();
     assert_eq!(check(&audit(&other, &["key"]).text, &[]).code, 1);
     // The record goes on from what was kept.
@@ -431,8 +444,8 @@ fn new_keys_are_handed_over_to_and_old_values_still_found() {
         )
     };
     ask();
-    let old = audit(&stage, &["key"]).text;
     assert_eq!(audit(&stage, &["checkpoint"]).code, 0);
+    let old = audit(&stage, &["key"]).text;
     let answer = audit(&stage, &["rotate-keys"]);
     assert_eq!(answer.code, 0, "{answer:?}");
     let new = audit(&stage, &["key"]).text;
@@ -453,7 +466,9 @@ fn new_keys_are_handed_over_to_and_old_values_still_found() {
         let covered = format!("3 checkpoints cover it up to number 6, signed with {new}");
         assert!(answer.text.ends_with(&covered), "{answer:?}");
     }
-    let foreign = audit(&recorded(), &["key"]).text;
+    let other = recorded();
+    audit(&other, &["checkpoint"]);
+    let foreign = audit(&other, &["key"]).text;
     let answer = audit(&stage, &["verify", "--key", foreign.trim()]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert!(answer.text.contains("[key]"), "{answer:?}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::directory;
-use crate::audit::checkpoint::Signer;
+use crate::audit::checkpoint::{self, Signer};
 use crate::audit::writer::Log;
 use crate::cli::Outcome;
 use crate::cli::place::Place;
@@ -63,7 +63,17 @@ pub(super) struct KeyArgs {
 }
 
 pub(super) fn key(args: &KeyArgs, out: &mut dyn Write) -> Outcome {
-    let signer = Signer::of(&state(args.state.clone())).map_err(|error| error.0)?;
+    let state = state(args.state.clone());
+    // Who looks makes none.
+    let path = checkpoint::path(&state);
+    if !path.try_exists()? {
+        return Err(format!(
+            "there is no key `{}`\nhelp: `copilot-bridge init` and the first checkpoint make it, or name the directory of the installation with `--state`",
+            path.display()
+        )
+        .into());
+    }
+    let signer = Signer::of(&state).map_err(|error| error.0)?;
     writeln!(out, "{}", signer.verifier())?;
     Ok(Exit::Ok)
 }

@@ -80,6 +80,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
 /// The record, and its newest checkpoint.
 fn record(args: &Args) -> Result<(Record, Checkpoint), String> {
     let paths = if args.paths.is_empty() {
+        super::days(args.state.as_deref())?;
         vec![directory(args.state.as_deref())]
     } else {
         args.paths.clone()
