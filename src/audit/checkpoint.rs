@@ -349,6 +349,25 @@ pub(super) fn file(dir: &Path, day: &str) -> PathBuf {
     dir.join(format!("checkpoints-{day}.jsonl"))
 }
 
+/// A file of checkpoints, as far as it was written when it was looked at: what comes later may be about
+/// lines that come later too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The file.
+    pub path: PathBuf,
+    /// How many bytes it had.
+    pub length: u64,
+}
+
+impl Stored {
+    /// Looks at a file.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        let length = path.metadata().map_or(0, |metadata| metadata.len());
+        Self { path, length }
+    }
+}
+
 /// The files of checkpoints beside a record, oldest first.
 ///
 /// # Errors
@@ -424,11 +443,11 @@ pub fn newest(dir: &Path) -> Result<Option<Checkpoint>, AuditError> {
 
 /// The checkpoint over so many lines, in some files.
 #[must_use]
-pub fn of_size(files: &[PathBuf], size: u64) -> Option<Checkpoint> {
+pub fn of_size(files: &[Stored], size: u64) -> Option<Checkpoint> {
     let mut found = None;
     let start = format!("{{\"v\":1,\"size\":{size},");
-    for path in files {
-        let looked = each(path, &mut |line| {
+    for file in files {
+        let looked = each(&file.path, &mut |line| {
             if line.starts_with(start.as_bytes()) {
                 found = found.take().or(Checkpoint::parse(line).ok());
             }

@@ -234,6 +234,8 @@ impl Log {
     /// # Errors
     /// If a key cannot be made, or the record cannot be read or written.
     pub fn rotate_keys(&self) -> Result<String, AuditError> {
+        // What cannot be signed is not said to be.
+        self.seal()?;
         let old = Signer::of(&self.state)?;
         let (new, text) = old.successor()?;
         let detail = json!({"key": new.verifier()});

@@ -463,7 +463,7 @@ fn new_keys_are_handed_over_to_and_old_values_still_found() {
     for words in [&["verify"][..], &["verify", "--key", old.trim()]] {
         let answer = audit(&stage, words);
         assert_eq!(answer.code, 0, "{answer:?}");
-        let covered = format!("3 checkpoints cover it up to number 6, signed with {new}");
+        let covered = format!("4 checkpoints cover it up to number 6, signed with {new}");
         assert!(answer.text.ends_with(&covered), "{answer:?}");
     }
     let other = recorded();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use copilot_bridge::audit::checkpoint::{self, Checkpoint, Signed, VerifierKey};
+use copilot_bridge::audit::checkpoint::{self, Checkpoint, Signed, Stored, VerifierKey};
 use copilot_bridge::audit::prove::{Proven, Record, check};
 use copilot_bridge::audit::read;
 use copilot_bridge::audit::record::v1::{Entry, Kind};
@@ -75,6 +75,7 @@ fn entry(number: u64) -> Entry<'static> {
 
 fn verify(text: &[u8]) -> Report {
     let files = checkpoint::files(&WRITTEN.dir.path().join("audit")).unwrap();
+    let files = files.into_iter().map(Stored::at).collect();
     let cover = Cover::new(files, Vec::new(), None);
     let mut verifier = Verifier::new(true).covered_by(cover);
     verifier.file("day", None, text, &mut |_| ()).unwrap();

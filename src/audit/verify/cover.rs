@@ -4,13 +4,13 @@
 mod tests;
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::{Read, Take};
 
 use jiff::Timestamp;
 use tlog_tiles::tlog::Hash as Root;
 
 use super::finding::{Place, What};
-use crate::audit::checkpoint::{Checkpoint, Signed, VerifierKey};
+use crate::audit::checkpoint::{Checkpoint, Signed, Stored, VerifierKey};
 use crate::audit::lines::{Hash, Lines};
 use crate::audit::read;
 use crate::audit::tree::Tree;
@@ -35,8 +35,8 @@ pub struct Kept {
 /// Checkpoints of a record, and what the record is so far.
 #[derive(Debug, Default)]
 pub struct Cover {
-    files: std::vec::IntoIter<PathBuf>,
-    open: Option<(String, Lines<File>)>,
+    files: std::vec::IntoIter<Stored>,
+    open: Option<(String, Lines<Take<File>>)>,
     next: Option<Checkpoint>,
     key: Option<VerifierKey>,
     /// The key that handed over to this one; it may sign until that is in use.
@@ -67,7 +67,7 @@ impl Cover {
     /// By the checkpoints in those files, the oldest first, and by some that were kept elsewhere. With
     /// a key, no other one counts.
     #[must_use]
-    pub fn new(files: Vec<PathBuf>, mut kept: Vec<Kept>, key: Option<VerifierKey>) -> Self {
+    pub fn new(files: Vec<Stored>, mut kept: Vec<Kept>, key: Option<VerifierKey>) -> Self {
         kept.sort_by_key(|one| std::cmp::Reverse(one.signed.size));
         Self {
             files: files.into_iter(),
@@ -215,10 +215,10 @@ impl Cover {
             let (name, lines) = match &mut self.open {
                 Some(open) => open,
                 open => {
-                    let path = self.files.next()?;
+                    let Stored { path, length } = self.files.next()?;
                     let name = path.display().to_string();
                     match read::open(&path) {
-                        Ok(file) => open.insert((name, Lines::new(file))),
+                        Ok(file) => open.insert((name, Lines::new(file.take(length)))),
                         Err(error) => {
                             let place = Place {
                                 file: name,

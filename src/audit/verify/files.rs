@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::audit::checkpoint::{self, Stored};
 use crate::audit::lines::Lines;
 use crate::audit::record::fields;
-use crate::audit::{AuditError, checkpoint, read};
+use crate::audit::{AuditError, read};
 
 /// So many lines are looked at for the number that a file begins with.
 const FIRST: usize = 8;
@@ -21,7 +22,7 @@ pub struct Listed {
     /// Whether a part of the last day was not named.
     pub open: bool,
     /// The files of checkpoints beside them, the oldest first.
-    pub checkpoints: Vec<PathBuf>,
+    pub checkpoints: Vec<Stored>,
     /// How many bytes they have.
     pub bytes: u64,
 }
@@ -39,13 +40,17 @@ pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
         let metadata =
             fs::metadata(path).map_err(|error| AuditError::io("look at", path, &error))?;
         if metadata.is_dir() {
-            let mut days = read::days(path)?;
-            let mut dir = path.clone();
-            if days.is_empty() {
-                // A state directory has its record one below.
-                dir = path.join("audit");
-                days = read::days(&dir)?;
-            }
+            // A state directory has its record one below.
+            let dir = match read::days(path)?.is_empty() {
+                true => path.join("audit"),
+                false => path.clone(),
+            };
+            // These first: what they cover is in the files that are listed behind.
+            let checkpoints = checkpoint::files(&dir)?;
+            listed
+                .checkpoints
+                .extend(checkpoints.into_iter().map(Stored::at));
+            let mut days = read::days(&dir)?;
             if days.is_empty() {
                 return Err(AuditError(format!(
                     "there is no record in `{}`",
@@ -53,7 +58,6 @@ pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
                 )));
             }
             listed.files.append(&mut days);
-            listed.checkpoints.append(&mut checkpoint::files(&dir)?);
         } else if metadata.is_file() {
             listed.whole = false;
             listed.files.push(path.clone());
@@ -61,18 +65,21 @@ pub fn list(paths: &[PathBuf]) -> Result<Listed, AuditError> {
             let beside = beside.map(|(dir, day)| checkpoint::file(dir, day));
             listed
                 .checkpoints
-                .extend(beside.filter(|file| file.is_file()));
+                .extend(beside.filter(|file| file.is_file()).map(Stored::at));
         } else {
             return Err(AuditError(format!("`{}` is no plain file", path.display())));
         }
     }
-    for files in [&mut listed.files, &mut listed.checkpoints] {
+    let once = || {
         let mut seen = std::collections::BTreeSet::new();
-        files.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
-    }
+        move |path: &PathBuf| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone()))
+    };
+    listed.files.retain(once());
+    let mut first = once();
+    listed.checkpoints.retain(|file| first(&file.path));
     listed
         .checkpoints
-        .sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+        .sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
     for path in &listed.files {
         listed.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
     }

@@ -1,7 +1,7 @@
 //! A record of fifty lines that ends with a checkpoint, and everything that can be done to it.
 
 use std::fs::{self, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ impl Record {
     }
 
     fn verify_with(&self, text: &[u8], kept: Vec<Kept>, key: Option<VerifierKey>) -> Report {
-        let cover = Cover::new(vec![self.checkpoints.clone()], kept, key);
+        let cover = Cover::new(vec![Stored::at(self.checkpoints.clone())], kept, key);
         let mut verifier = Verifier::new(true).covered_by(cover);
         verifier.file("day", None, text, &mut |_| ()).unwrap();
         verifier.finish(false)
@@ -354,6 +354,25 @@ fn a_day_is_verified_by_itself_from_the_checkpoint_that_it_begins_with() {
     let report = verify(&[record.dir.path().to_path_buf()]);
     assert_eq!(whats(&report), [What::Removed], "{:?}", report.findings);
     assert_eq!(report.problems, 0);
+}
+
+#[test]
+fn a_checkpoint_that_comes_meanwhile_misses_no_line() {
+    let record = Record::new();
+    let cover = Cover::new(
+        vec![Stored::at(record.checkpoints.clone())],
+        Vec::new(),
+        None,
+    );
+    let mut verifier = Verifier::new(true).covered_by(cover);
+    verifier
+        .file("day", None, &record.text[..], &mut |_| ())
+        .unwrap();
+    let log = Log::open(record.dir.path(), None, AuditSettings::default()).unwrap();
+    let entry = notice(Kind::Session, "session_end", Value::Null);
+    log.append(&entry, false).unwrap();
+    assert!(record.checkpoints.metadata().unwrap().len() > record.signed.len() as u64);
+    assert_eq!(verifier.finish(false).findings, []);
 }
 
 #[test]
