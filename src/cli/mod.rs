@@ -1,6 +1,7 @@
 //! The command line: one file a verb. `hook` is recognised before anything else is built.
 
 mod audit;
+mod completions;
 mod config;
 mod demo;
 mod doctor;
@@ -70,6 +71,10 @@ enum Verb {
     Config(config::Args),
     /// Print the schemas of policies and of the record
     Schema(schema::Args),
+    /// Print what a shell needs to complete the command line
+    Completions(completions::Completions),
+    /// Print the manual page, or write one for each verb
+    Man(completions::Man),
 }
 
 /// How a verb shows what it found.
@@ -150,6 +155,8 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Audit(args) => audit::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
+        Verb::Completions(args) => completions::completions(&args, out),
+        Verb::Man(args) => completions::man(&args, out),
     }
 }
 

@@ -10,6 +10,7 @@ use copilot_bridge as bridge;
 
 mod audit;
 mod command_lines;
+mod completions;
 mod explain;
 mod export;
 mod fixtures;
