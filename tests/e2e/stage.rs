@@ -268,13 +268,8 @@ impl Stage {
 
     /// Every line of the record, parsed, in the order of writing.
     pub(crate) fn record(&self) -> Vec<Value> {
-        let mut days: Vec<PathBuf> = fs::read_dir(self.state().join("audit"))
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.expect("a readable directory").path())
-            .filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
-            .collect();
-        days.sort();
+        let days = copilot_bridge::audit::read::days(&self.state().join("audit"));
+        let days = days.expect("a readable directory");
         days.iter()
             .flat_map(|day| {
                 let text = fs::read_to_string(day).expect("a readable record");
