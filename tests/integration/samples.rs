@@ -238,7 +238,7 @@ fn second_session() -> Vec<Told> {
         prompt(1_900),
         fetch("http://10.0.0.8/admin", Effect::Deny, "private-address"),
         write(
-            "../shared/notes.md",
+            "../handbook/notes.md",
             "create",
             Effect::Deny,
             "outside-write",
@@ -310,7 +310,7 @@ fn fourth_session() -> Vec<Told> {
         read("src/basket.ts", Effect::Allow, "read-workspace"),
         result("view", json!({"path": "src/basket.ts"}), 1_400),
         write(
-            "../shared/notes.md",
+            "../handbook/notes.md",
             "update",
             Effect::Deny,
             "outside-write",
