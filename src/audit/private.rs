@@ -41,6 +41,17 @@ pub(crate) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
         .map_err(|error| AuditError::io("make", dir, &error))
 }
 
+/// A file that is there to be locked, made if there is none yet.
+pub(crate) fn lock_file(path: &Path) -> Result<File, AuditError> {
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false);
+    let file = private(&mut options)
+        .open(path)
+        .map_err(|error| AuditError::io("open", path, &error))?;
+    check_owner(&file, path)?;
+    Ok(file)
+}
+
 /// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
 #[cfg(unix)]
 pub(crate) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::checkpoint::{self, Checkpoint, Signer};
 use super::key::{self, Key};
 use super::origin::{boot, host, monotonic, uid};
-use super::private::{check_owner, create_private_dir, private};
+use super::private::{check_owner, create_private_dir, lock_file, private};
 use super::record::v1::{self, Entry, Kind, Stamp};
 use super::tree::Tree;
 use super::{AuditError, read};
@@ -256,16 +256,7 @@ impl Log {
     /// all woken at once for one of them to get it, and of two hundred some wait for a second.
     fn lock(&self) -> Result<File, AuditError> {
         let path = self.dir.join("lock");
-        let file = private(
-            OpenOptions::new()
-                .create(true)
-                .read(true)
-                .write(true)
-                .truncate(false),
-        )
-        .open(&path)
-        .map_err(|error| AuditError::io("open", &path, &error))?;
-        check_owner(&file, &path)?;
+        let file = lock_file(&path)?;
         let mut pause = FIRST_PAUSE;
         loop {
             match file.try_lock() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ShipError;
 use super::sink::Sink;
 use crate::audit::AuditError;
-use crate::audit::private::{check_owner, create_private_dir, private};
+use crate::audit::private::{check_owner, create_private_dir, lock_file, private};
 
 /// No position is longer.
 const LARGEST: u64 = 16 << 10;
@@ -60,16 +60,7 @@ impl Held {
         create_private_dir(dir)?;
         let id = sink.id();
         let path = dir.join(format!("{id}.lock"));
-        let lock = private(
-            OpenOptions::new()
-                .create(true)
-                .read(true)
-                .write(true)
-                .truncate(false),
-        )
-        .open(&path)
-        .map_err(|error| AuditError::io("open", &path, &error))?;
-        check_owner(&lock, &path)?;
+        let lock = lock_file(&path)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
