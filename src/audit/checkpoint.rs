@@ -480,7 +480,7 @@ pub fn verifier_key(text: &str) -> Result<VerifierKey, String> {
     }
     let path = Path::new(text);
     let wrong = |why: String| format!("`{text}` is no verifier key: {why}");
-    let key = text_of(path).map_err(|error| wrong(error.to_string()))?;
+    let key = text_of(path).map_err(wrong)?;
     VerifierKey::parse(key.trim()).map_err(wrong)
 }
 
@@ -490,7 +490,7 @@ pub fn verifier_key(text: &str) -> Result<VerifierKey, String> {
 /// In words, if there is none.
 pub fn signed(path: &Path) -> Result<(Signed, Option<VerifierKey>), String> {
     let wrong = |why: String| format!("`{}` is no checkpoint: {why}", path.display());
-    let text = text_of(path).map_err(|error| wrong(error.to_string()))?;
+    let text = text_of(path).map_err(wrong)?;
     if !text.starts_with('{') {
         return Ok((Signed::parse(text.as_bytes()).map_err(wrong)?, None));
     }
@@ -500,9 +500,11 @@ pub fn signed(path: &Path) -> Result<(Signed, Option<VerifierKey>), String> {
     Ok((signed, VerifierKey::parse(&checkpoint.key).ok()))
 }
 
-fn text_of(path: &Path) -> std::io::Result<String> {
+fn text_of(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    read::open(path)?.read_to_string(&mut text)?;
+    read::open(path)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|error| AuditError::io("read", path, &error).0)?;
     Ok(text)
 }
 

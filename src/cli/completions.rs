@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use super::Outcome;
 use crate::exit::Exit;
+use crate::facts::paths::words;
 
 /// Print what a shell needs to complete the command line
 #[derive(Debug, clap::Args)]
@@ -51,7 +52,10 @@ pub(super) fn man(args: &Man, out: &mut dyn Write) -> Outcome {
         clap_mangen::Man::new(command).render(&mut &mut *out)?;
         return Ok(Exit::Ok);
     };
-    let failed = |error| format!("cannot write the pages to `{}`: {error}", dir.display());
+    let failed = |error: std::io::Error| {
+        let why = words(&error);
+        format!("cannot write the pages to `{}`: {why}", dir.display())
+    };
     std::fs::create_dir_all(dir).map_err(failed)?;
     clap_mangen::generate_to(command, dir).map_err(failed)?;
     Ok(Exit::Ok)

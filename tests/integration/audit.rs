@@ -323,6 +323,12 @@ fn a_checkpoint_that_was_kept_finds_what_the_chain_cannot() {
     let answer = verify();
     assert_eq!(answer.code, 1, "{answer:?}");
     assert!(answer.text.contains("[rewritten]"), "{answer:?}");
+    // What is not there is said without the system's number.
+    let answer = audit(&stage, &["verify", "--key", "nonsense"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    let missing = "error: `nonsense` is no verifier key: cannot read `nonsense`: ";
+    assert!(answer.errors.starts_with(missing), "{answer:?}");
+    assert!(!answer.errors.contains("os error"), "{answer:?}");
     // What is no checkpoint, or another's, is not believed.
     fs::write(&kept, "nothing").unwrap();
     let answer = verify();
@@ -427,6 +433,7 @@ fn the_policies_of_a_day_are_shown() {
         answer.text.contains("is not what was archived"),
         "{answer:?}"
     );
+    assert_eq!(audit(&stage, &["policy", "soon"]).code, 64);
     for never in ["2020-01-01", "2020-01-01T00:00:00Z"] {
         assert_eq!(audit(&stage, &["policy", never]).code, 1);
     }

@@ -12,8 +12,8 @@ use tlog_tiles::tlog::Hash as Root;
 use super::finding::{Place, What};
 use crate::audit::checkpoint::{Checkpoint, Signed, Stored, VerifierKey};
 use crate::audit::lines::{Hash, Lines};
-use crate::audit::read;
 use crate::audit::tree::Tree;
+use crate::audit::{AuditError, read};
 
 /// A writer that makes checkpoints lets no more lines pass, nor more time; a little more for one that
 /// was killed before it came to it.
@@ -224,7 +224,7 @@ impl Cover {
                                 file: name,
                                 line: 0,
                             };
-                            let text = format!("it cannot be read: {error}");
+                            let text = AuditError::io("read", &path, &error).0;
                             told.push((What::Checkpoint, Some(place), text));
                             continue;
                         }

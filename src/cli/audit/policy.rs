@@ -14,6 +14,7 @@ use crate::audit::query::{Filter, lines};
 use crate::cli::progress::Progress;
 use crate::cli::{Format, Outcome};
 use crate::exit::Exit;
+use crate::facts::paths::words;
 use crate::policy::archive::{self, Archived};
 use crate::scrub::report::printable;
 
@@ -28,7 +29,7 @@ use crate::scrub::report::printable;
 )]
 pub(super) struct Args {
     /// `2026-01-02`, `2026-01-02T03:04:05Z`, or how long ago: `90m`, `7d`
-    #[arg(value_name = "DATE")]
+    #[arg(value_name = "DATE", value_parser = date)]
     date: String,
     /// Print this file of theirs: `permission.cedar`
     #[arg(long, value_name = "NAME", conflicts_with = "output")]
@@ -45,6 +46,11 @@ pub(super) struct Args {
     /// The directory that record and keys are kept in
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+}
+
+/// A day or a time, as it was written: the end of a day is another time than its beginning.
+fn date(text: &str) -> Result<String, String> {
+    since(text).map(|_| text.to_owned())
 }
 
 /// When policies were in force, by the record.
@@ -248,7 +254,7 @@ fn print(
 
 fn write_all(archived: &Archived, dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir(dir)
-        .map_err(|error| format!("cannot make `{}`: {error}", dir.display()))?;
+        .map_err(|error| format!("cannot make `{}`: {}", dir.display(), words(&error)))?;
     for layer in &archived.layers {
         for file in &layer.files {
             let name = Path::new(&file.name);
