@@ -10,9 +10,9 @@
 //! | floor | rooms | what they are |
 //! |---|---|---|
 //! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
-//! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`policy`] | what is true, what happened, what goes on, what is set, what is ruled |
+//! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`keys`] [`policy`] | what is true, what happened, what goes on, what is set, who signs, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
-//! | 3 hands | [`sandbox`] [`scrub`] `ship` | what holds a program that runs, takes secrets out of files, sends the record on |
+//! | 3 hands | [`sandbox`] [`scrub`] `ship` [`workbench`] | what holds a program that runs, takes secrets out of files, sends the record on, tells what policies do |
 //! | 4 doors | [`hook`] | what calls us |
 //! | 5 threshold | [`setup`] [`cli`] [`exit`] | how we are installed and used |
 
@@ -24,6 +24,7 @@ pub mod exit;
 pub mod facts;
 pub mod gate;
 pub mod hook;
+pub mod keys;
 pub mod log;
 pub mod policy;
 pub mod sandbox;
@@ -31,3 +32,4 @@ pub mod scrub;
 pub mod setup;
 #[cfg(feature = "serve")]
 pub mod ship;
+pub mod workbench;

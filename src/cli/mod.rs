@@ -9,6 +9,8 @@ mod explain;
 mod hook;
 mod init;
 mod journal;
+mod key;
+mod passphrase;
 mod place;
 mod policy;
 mod progress;
@@ -69,6 +71,8 @@ enum Verb {
     Audit(audit::Args),
     /// Show the settings that are in force
     Config(config::Args),
+    /// Make keys for people who approve calls and sign policies
+    Key(key::Args),
     /// Print the schemas of policies and of the record
     Schema(schema::Args),
     /// Print what a shell needs to complete the command line
@@ -154,6 +158,7 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Scrub(args) => scrub::run(&args, out),
         Verb::Audit(args) => audit::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
+        Verb::Key(args) => key::run(&args, out),
         Verb::Schema(args) => schema::run(&args, out),
         Verb::Completions(args) => completions::completions(&args, out),
         Verb::Man(args) => completions::man(&args, out),

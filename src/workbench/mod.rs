@@ -1,0 +1,6 @@
+//! The workbench of those who write policies: what policies do is known before they bite.
+//!
+//! Nothing here decides anything that happens: events and recorded requests are judged through the
+//! same gate and engine as in a hook, and nothing is recorded.
+
+pub mod scene;
