@@ -121,7 +121,7 @@ impl PathPattern {
     /// A pattern that is known to compile.
     ///
     /// # Errors
-    /// If it is empty, relative, names an unknown place or is no glob.
+    /// If it is empty, relative, holds `.` or `..`, names an unknown place or is no glob.
     pub fn new(source: &str) -> Result<Self, GlobError> {
         let rest = match source.strip_prefix("${") {
             Some(inner) => {
@@ -141,6 +141,10 @@ impl PathPattern {
             return Err(GlobError(
                 "a path starts with `/`, `~`, `**/` or a place such as `${workspace}`".to_owned(),
             ));
+        }
+        // What is judged is resolved: no such name is ever met.
+        if let Some(name) = rest.split('/').find(|name| matches!(*name, "." | "..")) {
+            return Err(GlobError(format!("`{name}` is not resolved here")));
         }
         let glob = rest.contains(['*', '?', '[', '{']);
         let literals = if glob {
@@ -449,5 +453,7 @@ mod tests {
         assert!(PathPattern::new("").is_err());
         assert!(PathPattern::new("${home}/x").is_err());
         assert!(PathPattern::new("/a/[").is_err());
+        assert!(PathPattern::new("~/a/../b").is_err());
+        assert!(PathPattern::new("/./a").is_err());
     }
 }

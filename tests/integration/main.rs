@@ -11,6 +11,7 @@ use copilot_bridge as bridge;
 mod audit;
 mod command_lines;
 mod completions;
+mod defects;
 mod explain;
 mod export;
 mod fixtures;
