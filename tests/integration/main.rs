@@ -11,6 +11,7 @@ use copilot_bridge as bridge;
 mod audit;
 mod command_lines;
 mod completions;
+mod exceptions;
 mod explain;
 mod export;
 mod fixtures;

@@ -7,7 +7,7 @@ use crate::audit::record::v1::Kind;
 use crate::audit::report::numbers::{NeverMatched, Report, Signs};
 use crate::audit::report::{Collector, Known, html, markdown};
 use crate::engine::action::ActionSet;
-use crate::engine::bundle::{Policy, Verdict};
+use crate::engine::bundle::{Bundle, Policy, Settings, Verdict};
 use crate::engine::decision::{Effect, FaultClass};
 use crate::engine::request::ResourceSet;
 use made_record::{Maker, What, busy};
@@ -336,7 +336,7 @@ fn policies_that_never_decided_are_told_by_name() {
         requires: Vec::new(),
         body: Vec::new(),
     };
-    let policies = [
+    let policies = vec![
         policy("user:read-workspace", false),
         policy("user:unused", false),
         policy("user:watching", true),
@@ -344,7 +344,12 @@ fn policies_that_never_decided_are_told_by_name() {
     let mut maker = Maker::new(START);
     maker.line(&What::default());
     maker.line(&What::default());
-    let known = Known::Policies(&policies);
+    let bundle = Bundle {
+        digest: String::new(),
+        policies,
+        settings: Settings::default(),
+    };
+    let known = Known::Policies(&bundle);
     let report = collect(&bytes(maker), None, None, &known);
     let NeverMatched::Known {
         in_force,
