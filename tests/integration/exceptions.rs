@@ -369,7 +369,7 @@ fn last_written(stage: &Stage, ts: &str) {
     tip["ts"] = ts.into();
     let json = tip.to_string();
     let sum = HEXLOWER.encode(&Sha256::digest(&json));
-    fs::write(&path, format!("{json}\n{}\n", &sum[..16])).unwrap();
+    fs::write(&path, format!("{json}\n{}\n", sum.get(..16).unwrap())).unwrap();
 }
 
 #[test]
@@ -678,4 +678,18 @@ fn what_nothing_permits_is_named_while_all_is_monitored() {
         .map(|one| &one["id"])
         .collect();
     assert_eq!(ids, ["default-deny"]);
+}
+
+#[test]
+fn the_exceptions_of_the_documentation_are_in_order() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rollout.md");
+    let text = fs::read_to_string(docs).unwrap();
+    let (_, rest) = text.split_once("```toml\n").unwrap();
+    let (file, _) = rest.split_once("```").unwrap();
+    let rollout = Rollout::new();
+    rollout.add("exceptions.toml", file);
+    let check = rollout.check();
+    assert_eq!(check.code, 0, "{check:?}");
+    assert!(!check.text.contains("no-effect"), "{check:?}");
+    assert!(check.text.contains("2 exceptions"), "{check:?}");
 }
