@@ -22,6 +22,8 @@ mod codec;
 mod containment;
 #[path = "properties/events.rs"]
 mod events;
+#[path = "properties/exceptions.rs"]
+mod exceptions;
 #[path = "properties/gate.rs"]
 mod gate;
 #[path = "properties/judgement.rs"]

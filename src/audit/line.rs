@@ -43,7 +43,7 @@ pub struct Line<'a> {
     pub decision: Effect,
     /// The policies that decided.
     pub reasons: Vec<Reason<'a>>,
-    /// The answer if nothing were only monitored.
+    /// The answer if nothing were only monitored, and without any exception.
     pub would_decide: Effect,
     /// What was taken out.
     pub redactions: Vec<Redaction<'a>>,
@@ -56,7 +56,7 @@ pub struct Line<'a> {
     /// What was broken.
     pub error_class: Text<'a>,
     /// A little of what a line says besides.
-    pub detail: Option<Detail>,
+    pub detail: Option<Detail<'a>>,
 }
 
 /// One request.
@@ -112,10 +112,28 @@ pub struct Redaction<'a> {
 
 /// What a line says besides.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Detail {
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub struct Detail<'a> {
     /// Whether the host could not act on a denial.
     pub host_cannot_block: bool,
+    /// The policies that would have decided more strictly, if they were not only monitored.
+    pub monitored: Vec<Reason<'a>>,
+    /// The exceptions without which the answer to something would have been stricter.
+    pub exceptions: Vec<Exception<'a>>,
+}
+
+/// An exception that was used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub struct Exception<'a> {
+    /// Which one, with its layer.
+    pub id: Text<'a>,
+    /// Who answers for it.
+    pub owner: Text<'a>,
+    /// From when on it means nothing.
+    pub expires: Text<'a>,
+    /// The policies that it left out.
+    pub policies: Vec<Text<'a>>,
 }
 
 impl Line<'_> {
@@ -142,6 +160,16 @@ impl Line<'_> {
                     | Kind::Fault
             )
         )
+    }
+
+    /// The policies that would have decided more strictly, if they were not only monitored.
+    pub fn monitored(&self) -> impl Iterator<Item = &Reason<'_>> {
+        self.detail.iter().flat_map(|detail| &detail.monitored)
+    }
+
+    /// The exceptions that were used.
+    pub fn exceptions(&self) -> impl Iterator<Item = &Exception<'_>> {
+        self.detail.iter().flat_map(|detail| &detail.exceptions)
     }
 
     /// The paths that were asked for, each once.

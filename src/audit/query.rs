@@ -35,6 +35,8 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// A policy that decided, with or without its layer.
     pub policy: Option<String>,
+    /// An exception that was used, with or without its layer.
+    pub exception: Option<String>,
     /// A part of a path that was asked for.
     pub path: Option<String>,
 }
@@ -77,6 +79,7 @@ impl Filter {
             &self.tool,
             &self.host,
             &self.policy,
+            &self.exception,
             &self.path,
         ];
         let words = [self.decision.map(word_of), self.kind.map(Kind::name)];
@@ -108,6 +111,10 @@ impl Filter {
                 .policy
                 .as_deref()
                 .is_none_or(|policy| has_policy(line, policy))
+            && self
+                .exception
+                .as_deref()
+                .is_none_or(|exception| has_exception(line, exception))
             && self.path.as_deref().is_none_or(|path| has_path(line, path))
     }
 
@@ -133,8 +140,18 @@ const fn word_of(effect: Effect) -> &'static str {
 fn has_policy(line: &Line<'_>, policy: &str) -> bool {
     line.reasons
         .iter()
-        .filter_map(|reason| reason.id.plain())
-        .any(|id| id == policy || id.split_once(':').is_some_and(|(_, name)| name == policy))
+        .any(|reason| is_called(&reason.id, policy))
+}
+
+fn has_exception(line: &Line<'_>, exception: &str) -> bool {
+    line.exceptions().any(|one| is_called(&one.id, exception))
+}
+
+/// Whether an id is that one, with or without its layer.
+fn is_called(id: &Text<'_>, wanted: &str) -> bool {
+    id.plain().is_some_and(|id| {
+        id == wanted || id.split_once(':').is_some_and(|(_, name)| name == wanted)
+    })
 }
 
 fn has_path(line: &Line<'_>, path: &str) -> bool {

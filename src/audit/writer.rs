@@ -25,6 +25,7 @@ use crate::engine::bundle::{AuditSettings, Durability};
 use crate::engine::decision::Effect;
 use end::End;
 use tip::Tip;
+pub use tip::last_written;
 
 /// A checkpoint is due after so many lines.
 const CHECKPOINT_LINES: u64 = 256;

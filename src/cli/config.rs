@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::place::Place;
@@ -136,6 +137,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             "all layers".to_owned(),
         ),
         (
+            "exceptions",
+            json!(exceptions(settings)),
+            "exceptions.toml".to_owned(),
+        ),
+        (
             "policy_digest",
             json!(bundle.digest),
             "all layers".to_owned(),
@@ -162,6 +168,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Each exception that has not expired, and from when on it means nothing.
+fn exceptions(settings: &Settings) -> serde_json::Map<String, serde_json::Value> {
+    let now = Timestamp::now().as_second();
+    let live = settings.exceptions.iter().filter(|one| one.expires > now);
+    live.filter_map(|one| {
+        let until = Timestamp::from_second(one.expires).ok()?;
+        Some((one.id.clone(), json!(until.to_string())))
+    })
+    .collect()
 }
 
 /// Each mirror and its directory.

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::place::Place;
@@ -14,7 +15,9 @@ use crate::engine::attribute::Value as Fact;
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::{Effect, Reason};
 use crate::engine::describe;
+use crate::engine::exception::Exception;
 use crate::engine::explain::{Why, why};
+use crate::engine::permission::Judged;
 use crate::engine::request::Request;
 use crate::exit::Exit;
 use crate::gate::event::{Event, EventName};
@@ -152,6 +155,7 @@ impl Shown<'_> {
                     Ok(judged) => {
                         for (index, why) in why(bundle, request, &judged.considered) {
                             self.policy_line(index, &why, out)?;
+                            self.exception_lines(index, judged, out)?;
                         }
                     }
                     Err(error) => writeln!(out, "  cannot be judged: {}", error.message)?,
@@ -166,8 +170,26 @@ impl Shown<'_> {
         {
             writeln!(
                 out,
-                "{HEAD}would be{HEAD:#}  {} if nothing were only monitored",
+                "{HEAD}would be{HEAD:#}  {} if nothing were only monitored, and without any exception",
                 trace.would_decide
+            )?;
+        }
+        for reason in passage.judgement.iter().flat_map(|trace| &trace.monitored) {
+            writeln!(
+                out,
+                "{HEAD}watched{HEAD:#}   {} ({}:{})",
+                reason.id, reason.file, reason.line
+            )?;
+        }
+        for (exception, cause) in self.lapsed() {
+            writeln!(
+                out,
+                "{HEAD}exception{HEAD:#} {} ({}:{}) is {cause}: until {}, {}",
+                exception.id,
+                exception.file,
+                exception.line,
+                until(exception),
+                exception.owner
             )?;
         }
         for reason in passage.outcome.reasons() {
@@ -215,6 +237,41 @@ impl Shown<'_> {
         }
     }
 
+    /// The exceptions that leave out a policy that held.
+    fn exception_lines(
+        &self,
+        policy: usize,
+        judged: &Judged,
+        out: &mut dyn Write,
+    ) -> std::io::Result<()> {
+        let waived = judged.waived.iter().filter(|one| one.policy == policy);
+        for exception in waived.filter_map(|one| self.exception(one.exception)) {
+            writeln!(
+                out,
+                "  {HEAD}left out{HEAD:#}  by the exception {} ({}:{}) until {}, {}: {}",
+                exception.id,
+                exception.file,
+                exception.line,
+                until(exception),
+                exception.owner,
+                exception.reason
+            )?;
+        }
+        Ok(())
+    }
+
+    fn exception(&self, index: usize) -> Option<&Exception> {
+        self.bundle.settings.exceptions.get(index)
+    }
+
+    /// The exceptions that would fit but are not in force, and why not.
+    fn lapsed(&self) -> impl Iterator<Item = (&Exception, &'static str)> {
+        let trace = self.passage.judgement.iter();
+        trace
+            .flat_map(|trace| &trace.lapsed)
+            .filter_map(|one| Some((self.exception(one.exception)?, one.cause.words())))
+    }
+
     fn json(&self) -> Value {
         let Self {
             event,
@@ -232,7 +289,7 @@ impl Shown<'_> {
                     "in_words": describe(request),
                     "decision": judged.as_ref().map_or(Effect::Deny, |judged| judged.effect),
                     "error": judged.as_ref().err().map(|error| &error.message),
-                    "policies": judged.as_ref().map(|judged| policies_json(bundle, request, &judged.considered)).unwrap_or_default(),
+                    "policies": judged.as_ref().map(|judged| policies_json(bundle, request, judged)).unwrap_or_default(),
                 })
             })
             .collect();
@@ -247,6 +304,10 @@ impl Shown<'_> {
             "requests": requests,
             "decision": passage.outcome.effect(),
             "would_decide": passage.judgement.as_ref().map(|trace| trace.would_decide),
+            "monitored": passage.judgement.as_ref().map(|trace| &trace.monitored),
+            "lapsed_exceptions": self.lapsed().map(|(exception, cause)| json!({
+                "id": exception.id, "because": cause, "until": until(exception), "owner": exception.owner,
+            })).collect::<Vec<_>>(),
             "reasons": passage.outcome.reasons(),
             "answer": {"stdout": answer, "exit": code},
             "policy_digest": bundle.digest,
@@ -254,8 +315,15 @@ impl Shown<'_> {
     }
 }
 
-fn policies_json(bundle: &Bundle, request: &Request, considered: &[usize]) -> Vec<Value> {
-    why(bundle, request, considered)
+/// From when on an exception means nothing.
+fn until(exception: &Exception) -> String {
+    Timestamp::from_second(exception.expires)
+        .map(|time| time.to_string())
+        .unwrap_or_default()
+}
+
+fn policies_json(bundle: &Bundle, request: &Request, judged: &Judged) -> Vec<Value> {
+    why(bundle, request, &judged.considered)
         .into_iter()
         .filter_map(|(index, why)| {
             let policy = bundle.policies.get(index)?;
@@ -266,9 +334,20 @@ fn policies_json(bundle: &Bundle, request: &Request, considered: &[usize]) -> Ve
                 Why::Unless(part) => (Some(false), Some(format!("unless: {part}"))),
                 Why::Unknown(error) => (None, Some(error)),
             };
+            let waived = judged.waived.iter().filter(|one| one.policy == index);
+            let exceptions: Vec<Value> = waived
+                .filter_map(|one| bundle.settings.exceptions.get(one.exception))
+                .map(|one| {
+                    json!({
+                        "id": one.id, "file": one.file, "line": one.line, "until": until(one),
+                        "owner": one.owner, "reason": one.reason,
+                    })
+                })
+                .collect();
             Some(json!({
                 "id": policy.id, "file": policy.file, "line": policy.line,
                 "effect": policy.verdict.effect(), "held": held, "because": because,
+                "left_out_by": exceptions,
             }))
         })
         .collect()

@@ -10,6 +10,7 @@ use super::action::ActionSet;
 use super::containment::Containment;
 use super::decision::{Effect, Obligation};
 use super::entity::Entities;
+use super::exception::Exception;
 use super::pattern::Pattern;
 use super::redaction::Redaction;
 use super::request::ResourceSet;
@@ -115,6 +116,8 @@ pub struct Settings {
     pub entities: Entities,
     /// Which texts are secrets.
     pub redaction: Redaction,
+    /// Which policies are left out, where, and until when.
+    pub exceptions: Vec<Exception>,
     /// Which layer set a key, by its dotted name.
     pub origins: BTreeMap<String, String>,
 }

@@ -170,6 +170,21 @@ impl PathPattern {
                 .any(|expanded| covers(expanded, self.glob, path.text()))
     }
 
+    /// As [`Self::covers`], for what loosens: letters count with their case, in wildcards too.
+    #[must_use]
+    pub fn covers_exactly(&self, path: &str, places: &Places) -> bool {
+        self.expand(places)
+            .iter()
+            .any(|expanded| match (self.glob, parse(expanded, false)) {
+                (false, _) => is_below(path, expanded),
+                (true, Ok(glob)) => {
+                    let matcher = glob.compile_matcher();
+                    ancestors(path).any(|ancestor| matcher.is_match(ancestor))
+                }
+                (true, Err(_)) => false,
+            })
+    }
+
     /// As [`Self::covers`], whatever the case of the letters.
     #[must_use]
     pub fn covers_in_any_case(&self, path: &Haystack<'_>, places: &Places) -> bool {

@@ -15,6 +15,7 @@ pub mod codec;
 pub mod containment;
 pub mod decision;
 pub mod entity;
+pub mod exception;
 pub mod explain;
 pub mod pattern;
 pub mod permission;
@@ -29,7 +30,9 @@ use std::fmt;
 
 use action::Action;
 use bundle::{Bundle, Mode, Policy};
+use containment::Places;
 use decision::{Decision, Effect, FaultClass, Obligation, Reason};
+use exception::{Used, Waiver};
 use permission::{Decoded, EvaluationError, Judge, Judged};
 use request::{Request, Resource};
 
@@ -50,10 +53,14 @@ pub fn on_known_stack<T>(run: impl FnOnce() -> T) -> T {
 pub struct Judgement {
     /// The answer.
     pub decision: Decision,
-    /// What the answer would be if nothing were only monitored.
+    /// What the answer would be if nothing were only monitored, and without any exception.
     pub would_decide: Effect,
     /// What was judged, and how, in the order of the requests; equal ones once.
     pub verdicts: Vec<(Request, Result<Judged, EvaluationError>)>,
+    /// What would have decided more strictly, if it were not only monitored; each policy once.
+    pub monitored: Vec<Reason>,
+    /// The exceptions without which a request would have had a stricter answer; each once.
+    pub exceptions: Vec<Used>,
 }
 
 /// A bundle, and what was decoded of it so far.
@@ -88,6 +95,30 @@ impl Engine {
     pub fn decide(&self, requests: &[Request]) -> Judgement {
         on_known_stack(|| judge_all(&self.bundle, &self.decoded, requests))
     }
+
+    /// Where exceptions fit that would leave out something of what was judged. Whether they are still
+    /// in force is not for the engine to know.
+    #[must_use]
+    pub fn waivers(&self, judgement: &Judgement, places: &Places) -> Vec<Waiver> {
+        exception::waivers(&self.bundle, judgement, places)
+    }
+
+    /// The judgement with those exceptions, of which somebody knows that they are in force. No policy is
+    /// asked anew: what erred stays a fault, and what nothing permitted stays denied.
+    pub fn waive(&self, judgement: Judgement, waivers: &[Waiver]) -> Judgement {
+        if waivers.is_empty() {
+            return judgement;
+        }
+        let mut verdicts = judgement.verdicts;
+        for (index, (request, judged)) in verdicts.iter_mut().enumerate() {
+            if let Ok(judged) = judged
+                && !guarded(request)
+            {
+                judged.waive(&self.bundle, exception::of_verdict(waivers, index));
+            }
+        }
+        combine(&self.bundle, verdicts)
+    }
 }
 
 fn judge_all(bundle: &Bundle, decoded: &Decoded, requests: &[Request]) -> Judgement {
@@ -96,8 +127,6 @@ fn judge_all(bundle: &Bundle, decoded: &Decoded, requests: &[Request]) -> Judgem
         .iter()
         .filter(|request| seen.insert(*request))
         .collect();
-    let too_many = distinct.len() > REQUEST_LIMIT;
-
     let judge = match Judge::new(bundle, decoded) {
         Ok(judge) => judge,
         Err(error) => return broken(bundle, &error),
@@ -106,14 +135,14 @@ fn judge_all(bundle: &Bundle, decoded: &Decoded, requests: &[Request]) -> Judgem
         .into_iter()
         .map(|request| (request.clone(), judge.judge(request)))
         .collect();
-    combine(bundle, verdicts, too_many)
+    combine(bundle, verdicts)
 }
 
 fn combine(
     bundle: &Bundle,
     verdicts: Vec<(Request, Result<Judged, EvaluationError>)>,
-    too_many: bool,
 ) -> Judgement {
+    let too_many = verdicts.len() > REQUEST_LIMIT;
     if verdicts.is_empty() {
         return Judgement {
             decision: Decision::fault(
@@ -123,6 +152,8 @@ fn combine(
             ),
             would_decide: Effect::Deny,
             verdicts,
+            monitored: Vec::new(),
+            exceptions: Vec::new(),
         };
     }
     let failed = verdicts
@@ -150,10 +181,16 @@ fn combine(
             help: "split the call".to_owned(),
         });
     }
+    let (monitored, exceptions) = (
+        std::mem::take(&mut tally.monitored),
+        std::mem::take(&mut tally.exceptions),
+    );
     Judgement {
         would_decide: tally.would,
         decision: tally.decide(),
         verdicts,
+        monitored,
+        exceptions,
     }
 }
 
@@ -164,12 +201,15 @@ struct Tally {
     would: Effect,
     reasons: Vec<Reason>,
     obligations: Vec<Obligation>,
+    monitored: Vec<Reason>,
+    exceptions: Vec<Used>,
 }
 
 impl Tally {
     fn add(&mut self, bundle: &Bundle, request: &Request, judged: &Judged) {
         self.would = self.would.max(judged.would);
         let watched = bundle.settings.mode == Mode::Monitor && !guarded(request);
+        self.note(bundle, request, judged, watched);
         let effect = if watched {
             Effect::Allow
         } else {
@@ -204,6 +244,39 @@ impl Tally {
         }
     }
 
+    /// Notes what would have decided more strictly.
+    fn note(&mut self, bundle: &Bundle, request: &Request, judged: &Judged, watched: bool) {
+        let mut add = |reason: Reason| {
+            if !self.monitored.iter().any(|known| known.id == reason.id) {
+                self.monitored.push(reason);
+            }
+        };
+        if watched && judged.effect == Effect::Deny && judged.deciding.is_empty() {
+            add(default_deny(request));
+        }
+        let decided = judged.deciding.iter();
+        let decided = decided.filter(|_| watched && judged.effect > Effect::Allow);
+        for index in decided.chain(&judged.monitored) {
+            if let Some(policy) = bundle.policies.get(*index) {
+                add(reason(policy, request));
+            }
+        }
+        for used in exception::used(bundle, judged) {
+            let known = self.exceptions.iter_mut();
+            let known = known
+                .into_iter()
+                .find(|one| one.exception == used.exception);
+            match known {
+                Some(known) => {
+                    known.policies.extend(used.policies);
+                    known.policies.sort_unstable();
+                    known.policies.dedup();
+                }
+                None => self.exceptions.push(used),
+            }
+        }
+    }
+
     fn ask(&mut self, reason: Reason) {
         self.would = self.would.max(Effect::Ask);
         if self.effect < Some(Effect::Deny) {
@@ -228,13 +301,14 @@ impl Tally {
 }
 
 /// Whether the request would change what protects this program, or is about a text that may have to
-/// be redacted. Monitor mode covers neither.
+/// be redacted. Neither monitor mode nor an exception covers those.
 fn guarded(request: &Request) -> bool {
-    match request.action {
-        Action::Prompt | Action::Result => true,
-        Action::Read => false,
-        _ => request.resource.has_label(containment::GUARD),
-    }
+    matches!(request.action, Action::Prompt | Action::Result) || changes_guard(request)
+}
+
+/// Whether the request would change what protects this program.
+fn changes_guard(request: &Request) -> bool {
+    request.action != Action::Read && request.resource.has_label(containment::GUARD)
 }
 
 fn reason(policy: &Policy, request: &Request) -> Reason {
@@ -278,6 +352,8 @@ fn broken(bundle: &Bundle, error: &EvaluationError) -> Judgement {
         ),
         would_decide: Effect::Deny,
         verdicts: Vec::new(),
+        monitored: Vec::new(),
+        exceptions: Vec::new(),
     }
 }
 

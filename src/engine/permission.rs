@@ -24,14 +24,31 @@ use super::request::{Agent, Request, Resource, ResourceType};
 pub struct Judged {
     /// The answer that binds.
     pub effect: Effect,
-    /// The answer with `@mode("monitor")` policies counted in.
+    /// The answer with `@mode("monitor")` policies counted in, and without any exception.
     pub would: Effect,
+    /// The answer that would bind without any exception.
+    pub unwaived: Effect,
     /// The policies that decided `effect`, as indices into the bundle. Empty for the default deny.
     pub deciding: Vec<usize>,
     /// Every policy that held.
     pub held: Vec<usize>,
     /// Every policy whose scope could admit the request.
     pub considered: Vec<usize>,
+    /// The policies that are only monitored, and would have decided more strictly.
+    pub monitored: Vec<usize>,
+    /// The policies that held and that an exception leaves out.
+    pub waived: Vec<Waived>,
+    /// `@mode("monitor")` does not count: the request would change what protects this program.
+    binding: bool,
+}
+
+/// A policy that held, and an exception that leaves it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waived {
+    /// The policy, as an index into the bundle's.
+    pub policy: usize,
+    /// The exception, as an index into the bundle's.
+    pub exception: usize,
 }
 
 /// Why a request has no answer.
@@ -127,7 +144,11 @@ impl<'a> Judge<'a> {
         let members: Vec<usize> = considered.iter().filter(may_hold).copied().collect();
         let slice = self.slice(members)?;
         let question = self.question(request)?;
-        slice.judge(self.bundle, &question, considered)
+        let binding = super::changes_guard(request);
+        let mut judged = slice.judge(&question, considered, binding)?;
+        judged.settle(self.bundle);
+        judged.unwaived = judged.effect;
+        Ok(judged)
     }
 
     fn slice(&self, members: Vec<usize>) -> Result<Arc<Slice>, EvaluationError> {
@@ -189,6 +210,52 @@ impl<'a> Judge<'a> {
     }
 }
 
+impl Judged {
+    /// Leaves out what exceptions name, and decides again.
+    pub(super) fn waive(&mut self, bundle: &Bundle, waived: Vec<Waived>) {
+        self.waived = waived;
+        self.settle(bundle);
+    }
+
+    /// Decides by what held.
+    fn settle(&mut self, bundle: &Bundle) {
+        let waived = |index: usize| self.waived.iter().any(|one| one.policy == index);
+        let held = || {
+            let held = self.held.iter().copied();
+            held.filter_map(|index| Some((index, bundle.policies.get(index)?)))
+        };
+        let watched = |policy: &Policy| policy.monitor && !self.binding;
+        let of = |wanted: Verdict| -> Vec<usize> {
+            held()
+                .filter(|(index, policy)| {
+                    policy.verdict == wanted && !watched(policy) && !waived(*index)
+                })
+                .map(|(index, _)| index)
+                .collect()
+        };
+        let permits = of(Verdict::Permit);
+        let (effect, deciding) = match (of(Verdict::Forbid), of(Verdict::Ask)) {
+            (forbids, _) if !forbids.is_empty() => (Effect::Deny, forbids),
+            _ if permits.is_empty() => (Effect::Deny, Vec::new()),
+            (_, asks) if !asks.is_empty() => (Effect::Ask, asks),
+            _ => (Effect::Allow, permits),
+        };
+        let would = held()
+            .map(|(_, policy)| policy.verdict.effect())
+            .fold(effect, Effect::max);
+        let monitored = held()
+            .filter(|(index, policy)| {
+                watched(policy) && !waived(*index) && policy.verdict.effect() > effect
+            })
+            .map(|(index, _)| index)
+            .collect();
+        self.effect = effect;
+        self.would = would;
+        self.deciding = deciding;
+        self.monitored = monitored;
+    }
+}
+
 impl Slice {
     fn build(
         bundle: &Bundle,
@@ -217,51 +284,28 @@ impl Slice {
         })
     }
 
+    /// What held; nobody has decided by it yet.
     fn judge(
         &self,
-        bundle: &Bundle,
         question: &Question,
         considered: Vec<usize>,
+        binding: bool,
     ) -> Result<Judged, EvaluationError> {
         let (first, mut held) = ask(&self.set, question)?;
-        let permits = match first {
-            CedarDecision::Allow => held.clone(),
-            CedarDecision::Deny if held.is_empty() => Vec::new(),
-            // Cedar names the forbids only: what do the permits say without them?
-            CedarDecision::Deny => {
-                let permits = self.permits(question)?;
-                held.extend(&permits);
-                permits
-            }
-        };
-        let of = |wanted: Verdict| -> Vec<usize> {
-            held.iter()
-                .filter(|index| {
-                    bundle
-                        .policies
-                        .get(**index)
-                        .is_some_and(|policy| policy.verdict == wanted && !policy.monitor)
-                })
-                .copied()
-                .collect()
-        };
-        let (effect, deciding) = match (of(Verdict::Forbid), of(Verdict::Ask)) {
-            (forbids, _) if !forbids.is_empty() => (Effect::Deny, forbids),
-            _ if permits.is_empty() => (Effect::Deny, Vec::new()),
-            (_, asks) if !asks.is_empty() => (Effect::Ask, asks),
-            _ => (Effect::Allow, permits),
-        };
-        let would = held
-            .iter()
-            .filter_map(|index| bundle.policies.get(*index))
-            .map(|policy| policy.verdict.effect())
-            .fold(effect, Effect::max);
+        // Cedar names the forbids only: what do the permits say without them?
+        if first == CedarDecision::Deny && !held.is_empty() {
+            held.extend(self.permits(question)?);
+        }
         Ok(Judged {
-            effect,
-            would,
-            deciding,
+            effect: Effect::Deny,
+            would: Effect::Deny,
+            unwaived: Effect::Deny,
+            deciding: Vec::new(),
             held,
             considered,
+            monitored: Vec::new(),
+            waived: Vec::new(),
+            binding,
         })
     }
 

@@ -5,13 +5,14 @@
 
 mod cleaning;
 pub mod event;
+pub mod exceptions;
 pub mod outcome;
 pub mod place;
 mod recording;
 mod requests;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing::Level;
@@ -20,7 +21,8 @@ use crate::audit::key::Key;
 use crate::config::{self, AuditDirectory};
 use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, LogLevel, OnFailure, Settings};
-use crate::engine::decision::{Approval, Decision, FaultClass, Obligation};
+use crate::engine::decision::{Approval, Decision, FaultClass, Obligation, Reason};
+use crate::engine::exception::Used;
 use crate::engine::pattern::Haystack;
 use crate::engine::redaction;
 use crate::engine::request::{Request, Resource};
@@ -32,6 +34,7 @@ use crate::facts::scripts::Scripts;
 use crate::log::{self, Stopwatch};
 use cleaning::Rulebook;
 use event::{Body, Event, EventName, UNKNOWN_SESSION};
+use exceptions::Lapsed;
 use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
 use place::Installation;
 use requests::{Fault, Questions};
@@ -90,8 +93,14 @@ pub struct Trace {
     pub tool: String,
     /// The working directory, resolved.
     pub cwd: String,
-    /// What the answer would be if nothing were only monitored.
+    /// What the answer would be if nothing were only monitored, and without any exception.
     pub would_decide: engine::decision::Effect,
+    /// What would have decided more strictly, if it were not only monitored.
+    pub monitored: Vec<Reason>,
+    /// The exceptions without which a request would have had a stricter answer.
+    pub exceptions: Vec<Used>,
+    /// The exceptions that would have fitted, but are not in force.
+    pub lapsed: Vec<Lapsed>,
     /// Each request and what the policies say of it.
     pub verdicts: Vec<(
         engine::request::Request,
@@ -392,11 +401,21 @@ impl Gate {
                 }
             };
         clock.lap("facts");
+        let judgement = engine.decide(&questions.requests);
+        let (judgement, lapsed) = match &questions.places {
+            Some(places) => {
+                let record = self.record_dir(questions.root.as_deref());
+                exceptions::apply(engine, judgement, places, &record)
+            }
+            None => (judgement, Vec::new()),
+        };
         let Judgement {
             decision,
             would_decide,
             verdicts,
-        } = engine.decide(&questions.requests);
+            monitored,
+            exceptions,
+        } = judgement;
         clock.lap("judge");
         Judged {
             decision,
@@ -404,6 +423,9 @@ impl Gate {
                 tool: questions.tool.clone(),
                 cwd: questions.cwd.clone(),
                 would_decide,
+                monitored,
+                exceptions,
+                lapsed,
                 verdicts,
             }),
             questions: Some(questions),
@@ -461,6 +483,24 @@ impl Gate {
         })
     }
 
+    /// Where the environment says that the record is.
+    fn other_dir(&self, workspace: Option<&Path>) -> AuditDirectory {
+        let said = (self.environment)(config::AUDIT_LOG_DIR);
+        config::audit_directory(said.as_deref(), workspace)
+    }
+
+    /// Where the record is.
+    fn record_dir(&self, workspace: Option<&Path>) -> PathBuf {
+        self.dir_of(self.other_dir(workspace))
+    }
+
+    fn dir_of(&self, other: AuditDirectory) -> PathBuf {
+        match other {
+            AuditDirectory::Honoured(dir) => dir,
+            AuditDirectory::Unset | AuditDirectory::Ignored(_) => self.here.state.join("audit"),
+        }
+    }
+
     fn record(&self, told: &recording::Told<'_>, sync: bool) -> Result<(), Refusal> {
         if self.sink == Sink::Null {
             return Ok(());
@@ -469,10 +509,7 @@ impl Gate {
         let workspace = told
             .questions
             .and_then(|questions| questions.root.as_deref());
-        let other = config::audit_directory(
-            (self.environment)(config::AUDIT_LOG_DIR).as_deref(),
-            workspace,
-        );
+        let other = self.other_dir(workspace);
         let written = recording::append(&self.here.state, other.clone(), self.bundle(), told, sync);
         match written {
             Ok(()) => {
@@ -500,10 +537,7 @@ impl Gate {
         if bundle.settings.audit.mirrors.is_empty() {
             return;
         }
-        let record = match other {
-            AuditDirectory::Honoured(dir) => dir,
-            AuditDirectory::Unset | AuditDirectory::Ignored(_) => self.here.state.join("audit"),
-        };
+        let record = self.dir_of(other);
         recording::mirror(&self.here, &record, bundle, told, |mirror, error| {
             if self.says(Level::WARN) {
                 let (pid, mirror) = (std::process::id(), mirror.shape.name());

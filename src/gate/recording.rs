@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::cleaning::ARGUMENTS;
@@ -20,8 +21,12 @@ use crate::audit::writer::{self, Log};
 use crate::config::AuditDirectory;
 use crate::engine::bundle::{Bundle, Mirror};
 use crate::engine::decision::{Decision, Effect};
+use crate::engine::exception::Used;
 use crate::engine::redaction::Hit;
 use crate::engine::request::{Request, Resource};
+
+/// A line names no more monitored policies, nor exceptions.
+const MOST: usize = 8;
 
 /// Everything that is known when the line is written.
 pub(super) struct Told<'a> {
@@ -226,7 +231,7 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
             Decision::Deny(denial) => denial.fault(),
             _ => None,
         },
-        detail: detail(told),
+        detail: detail(told, bundle),
     }
 }
 
@@ -289,7 +294,7 @@ const fn kind(event: Option<&Event>) -> Kind {
 }
 
 /// What a line says besides, by kind. Texts of people, tools and models are counted, not kept.
-fn detail(told: &Told<'_>) -> Value {
+fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
     // A denial that the host cannot act on: the record says so.
     let unheard = told.event.is_some_and(|event| !event.name.can_block())
         && told.decision.effect() != Effect::Allow;
@@ -327,7 +332,36 @@ fn detail(told: &Told<'_>) -> Value {
     if unheard && let Some(fields) = detail.as_object_mut() {
         fields.insert("host_cannot_block".to_owned(), Value::Bool(true));
     }
+    if let (Some(fields), Some(trace)) = (detail.as_object_mut(), told.trace) {
+        if !trace.monitored.is_empty() {
+            let monitored = trace.monitored.iter().take(MOST);
+            let monitored = monitored
+                .map(|one| json!({"id": one.id, "file": one.file, "line": one.line}))
+                .collect();
+            fields.insert("monitored".to_owned(), monitored);
+        }
+        if let (false, Some(bundle)) = (trace.exceptions.is_empty(), bundle) {
+            let used = trace.exceptions.iter().take(MOST);
+            let used = used.filter_map(|used| exception(bundle, used)).collect();
+            fields.insert("exceptions".to_owned(), used);
+        }
+    }
     detail
+}
+
+/// An exception that was used: who answers for it and until when, and what it left out.
+fn exception(bundle: &Bundle, used: &Used) -> Option<Value> {
+    let exception = bundle.settings.exceptions.get(used.exception)?;
+    let policies = used.policies.iter().take(MOST);
+    let policies: Vec<&str> = policies
+        .filter_map(|index| Some(bundle.policies.get(*index)?.id.as_str()))
+        .collect();
+    Some(json!({
+        "id": exception.id,
+        "owner": exception.owner,
+        "expires": Timestamp::from_second(exception.expires).ok()?.to_string(),
+        "policies": policies,
+    }))
 }
 
 fn fault_text(told: &Told<'_>) -> Option<Value> {

@@ -50,6 +50,8 @@ pub(super) struct Questions<'a> {
     pub root: Option<PathBuf>,
     /// The entity that the agent works for, or empty.
     pub entity: String,
+    /// The places that exceptions may name, where there are any.
+    pub places: Option<Places>,
     /// Who takes out of its texts what must not go on.
     pub cleaner: Cleaner<'a>,
     /// What must not go on.
@@ -87,6 +89,7 @@ pub(super) fn questions<'a>(
             0
         });
     let places = here.places(&workspace);
+    let of_exceptions = (!bundle.settings.exceptions.is_empty()).then(|| places.clone());
     let entities = &bundle.settings.entities;
     let folder = workspace.root.as_deref().unwrap_or(&workspace.cwd);
     let entity = entities.at(&display(folder), &places);
@@ -151,6 +154,7 @@ pub(super) fn questions<'a>(
         cwd,
         root,
         entity,
+        places: of_exceptions,
         cleaner,
         found,
     })

@@ -27,7 +27,7 @@ const LIMIT: u64 = 16 << 20;
 const MAGIC: &[u8; 8] = b"cbbundle";
 
 /// The version of the form. Every change to `Bundle` or to the codec raises it.
-const FORM: u32 = 7;
+const FORM: u32 = 8;
 
 const ENDING: &str = ".bundle";
 
@@ -159,17 +159,21 @@ fn decode(bytes: &[u8], digest: &str) -> Option<Bundle> {
 
 /// Names the files where they are now: the digest does not cover the directory that they are in.
 fn relocate(bundle: &mut Bundle, sources: &[Source]) {
-    for policy in &mut bundle.policies {
+    let place = |id: &str, file: &mut String| {
         let found = sources.iter().find(|source| {
-            policy
-                .id
-                .strip_prefix(source.layer.prefix())
+            id.strip_prefix(source.layer.prefix())
                 .is_some_and(|rest| rest.starts_with(':'))
         });
-        let name = policy.file.rsplit('/').next().unwrap_or_default();
-        if let Some(file) = found.and_then(|source| source.file(name)) {
-            policy.file.clone_from(&file.path);
+        let name = file.rsplit('/').next().unwrap_or_default();
+        if let Some(found) = found.and_then(|source| source.file(name)) {
+            file.clone_from(&found.path);
         }
+    };
+    for policy in &mut bundle.policies {
+        place(&policy.id, &mut policy.file);
+    }
+    for exception in &mut bundle.settings.exceptions {
+        place(&exception.id, &mut exception.file);
     }
 }
 
@@ -294,7 +298,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             let dir = home.path().join(name);
-            let files = [("a.cedar".to_owned(), PERMIT.to_owned())].into();
+            let exceptions = "format = 1\n[[exception]]\nid = 'x'\nreason = 'r'\nowner = 'o'\n\
+                policies = ['workspace:y']\nexpires = 2099-01-01\ntools = ['bash']\n";
+            let files = [
+                ("a.cedar".to_owned(), PERMIT.to_owned()),
+                ("exceptions.toml".to_owned(), exceptions.to_owned()),
+            ];
+            let files = files.into();
             let none = Default::default();
             crate::policy::edit::publish(Layer::User, &dir, &none, &files).unwrap();
             let locations = Locations {
@@ -308,5 +318,7 @@ mod tests {
         let second = open("two");
         assert_eq!(first.digest, second.digest);
         assert!(second.policies[0].file.ends_with("/two/a.cedar"));
+        let exception = &second.settings.exceptions[0];
+        assert!(exception.file.ends_with("/two/exceptions.toml"));
     }
 }

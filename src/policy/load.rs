@@ -2,7 +2,7 @@
 
 use super::diagnostic::Problem;
 use super::layer::{self, Locations};
-use super::settings::Care;
+use super::settings::{Care, exceptions};
 use super::source::{Source, digest};
 use super::{cedar, settings};
 use crate::engine::bundle::{Bundle, Settings};
@@ -80,8 +80,12 @@ fn build(sources: &[Source], care: Care<'_>) -> Checked {
     // Cedar's parser and validator recurse: a debug build's main thread would be too small.
     on_known_stack(|| {
         let mut problems = Vec::new();
-        let settings = settings::load(sources, care, &mut problems);
+        let mut settings = settings::load(sources, care, &mut problems);
         let policies = cedar::load(sources, &mut problems);
+        let readable = !problems.iter().any(Problem::is_error);
+        let known = readable.then_some(policies.as_slice());
+        let entities = &settings.entities;
+        settings.exceptions = exceptions::load(sources, entities, known, care, &mut problems);
         let broken = problems.iter().any(Problem::is_error);
         if !broken {
             cedar::check_references(&policies, &settings, sources, &mut problems);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::diagnostic::{Code, Problem, suggest};
 use super::disk::{self, Directory, Refusal, Trust};
 use super::layer::Layer;
-use super::settings::{redaction, rosters};
+use super::settings::{exceptions, redaction, rosters};
 
 /// The version of the policy language: file names, keys, annotations, and the schema behind them.
 /// It is what `format = …` in the TOML files says.
@@ -65,10 +65,11 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 ];
 
 /// The TOML files that this version reads.
-pub const SETTINGS_FILES: [&str; 4] = [
+pub const SETTINGS_FILES: [&str; 5] = [
     "bridge.toml",
     "containment.toml",
     "entities.toml",
+    exceptions::FILE,
     "permission.toml",
 ];
 

@@ -12,6 +12,7 @@ mod audit;
 mod command_lines;
 mod completions;
 mod defects;
+mod exceptions;
 mod explain;
 mod export;
 mod fixtures;

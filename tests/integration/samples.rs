@@ -255,11 +255,11 @@ fn second_session() -> Vec<Told> {
             &[("curl-user", "/args/command", 1)],
         ),
         fault("the event cannot be read: expected value at line 1 column 1"),
-        Told {
+        excepted(Told {
             latency: Some(91_500),
-            ..shell("cargo build", "cargo", Effect::Allow, "shell-tools")
-        },
-        result("bash", json!({"command": "cargo build"}), 55_000),
+            ..shell("git push", "git", Effect::Allow, "shell-tools")
+        }),
+        result("bash", json!({"command": "git push"}), 55_000),
         // Nobody judged this one before it ran.
         result("mystery", json!({"what": "unknown"}), 12),
         custom("mystery", json!({"what": "unknown"})),
@@ -511,8 +511,23 @@ fn superseded() -> Told {
 
 /// A policy that is only monitored would have denied it.
 fn monitored(told: Told) -> Told {
+    let policy = json!({"id": "user:slow-lane", "file": "/home/dev/.config/copilot-bridge/policies/trial.cedar", "line": 3});
     Told {
         would: Effect::Deny,
+        detail: json!({"monitored": [policy]}),
+        ..told
+    }
+}
+
+/// An exception let through what would have been asked about.
+fn excepted(told: Told) -> Told {
+    let exception = json!({
+        "id": "user:release-week", "owner": "platform-team", "expires": "2026-03-16T00:00:00Z",
+        "policies": ["user:ask-changes-history"],
+    });
+    Told {
+        would: Effect::Ask,
+        detail: json!({"exceptions": [exception]}),
         ..told
     }
 }

@@ -307,7 +307,9 @@ fn of_one(rules: &[Rule], mode: Mode, request: &Request) -> Expected {
             .zip(&results)
             .enumerate()
             .filter(|(_, (rule, holds))| {
-                rule.verdict == verdict && rule.monitor == monitor && **holds == Some(true)
+                // What protects the bridge is never only monitored.
+                let watched = rule.monitor && !labelled_guard(request);
+                rule.verdict == verdict && watched == monitor && **holds == Some(true)
             })
             .map(|(index, _)| (format!("p{index}"), describe(request)))
             .collect()
@@ -349,11 +351,13 @@ fn of_one(rules: &[Rule], mode: Mode, request: &Request) -> Expected {
     }
 }
 
-fn changes_guard(request: &Request) -> bool {
+/// Whether neither monitor mode nor an exception covers it.
+pub(super) fn changes_guard(request: &Request) -> bool {
     // Redaction binds as well.
-    if matches!(request.action, Action::Prompt | Action::Result) {
-        return true;
-    }
+    matches!(request.action, Action::Prompt | Action::Result) || labelled_guard(request)
+}
+
+pub(super) fn labelled_guard(request: &Request) -> bool {
     let labels = match &request.resource {
         Resource::Path(path) => &path.labels,
         Resource::Command(command) => &command.labels,

@@ -119,7 +119,7 @@ pub const FIELDS: [Field; 35] = [
     field(
         "would_decide",
         Form::Effect,
-        "the answer if nothing were only monitored",
+        "the answer if nothing were only monitored, and without any exception",
     ),
     field("obligations", Form::Obligations, "what had to be done"),
     field("redactions", Form::Redactions, "what was taken out"),

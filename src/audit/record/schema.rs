@@ -77,7 +77,13 @@ fn form(form: Form) -> Value {
             },
             "required": ["traceparent", "tracestate"],
         }),
-        Form::Detail => json!({"type": ["object", "null"]}),
+        Form::Detail => json!({
+            "type": ["object", "null"],
+            "properties": {
+                "monitored": list("reason"),
+                "exceptions": list("exception"),
+            },
+        }),
         Form::Hash => reference("sha256"),
     }
 }
@@ -114,6 +120,10 @@ fn definitions() -> Value {
         "text": {"anyOf": [{"type": "string"}, reference("hidden")]},
         "obligation": {"enum": Obligation::ALL.map(Obligation::name)},
         "reason": closed(json!({"id": text(), "file": text(), "line": number()})),
+        "exception": closed(json!({
+            "id": text(), "owner": text(), "expires": {"type": "string", "format": "date-time"},
+            "policies": {"type": "array", "items": text()},
+        })),
         "redaction": closed(json!({
             "rule": {"type": "string"}, "pointer": text(), "fingerprint": {"type": "string"}, "count": number(),
         })),

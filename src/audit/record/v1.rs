@@ -149,7 +149,7 @@ pub struct Entry<'a> {
     pub decision: Effect,
     /// The policies that decided.
     pub reasons: &'a [Reason],
-    /// What the answer would be if nothing were only monitored.
+    /// What the answer would be if nothing were only monitored, and without any exception.
     pub would_decide: Effect,
     /// What had to be done.
     pub obligations: Vec<Obligation>,

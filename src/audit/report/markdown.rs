@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::numbers::{
     Amount, Deciding, Decisions, Denied, NeverMatched, Report, Row, Session, Signs, Step, Top,
+    Unused,
 };
 use super::text::{beginning, counted, duration, escaped, grouped, moment, share, step};
 use super::words;
@@ -23,6 +24,7 @@ pub fn render(report: &Report) -> String {
     page.over_time(report);
     page.latency(report);
     page.policies(report);
+    page.exceptions(report);
     page.never_matched(report);
     page.judged(report);
     page.others(report);
@@ -164,7 +166,19 @@ impl Page {
 
     fn policies(&mut self, report: &Report) {
         self.section("Top policies", words::POLICIES);
-        let rows = report.policies.rows.iter().map(|row| {
+        self.deciding(&report.policies);
+        self.section("Only monitored", words::MONITORED);
+        self.deciding(&report.monitored);
+        self.denied(
+            "Top denied paths",
+            words::DENIED_PATHS,
+            &report.denied_paths,
+        );
+        self.denied("Asked", words::ASKED, &report.asked);
+    }
+
+    fn deciding(&mut self, top: &Top<Deciding>) {
+        let rows = top.rows.iter().map(|row| {
             let Deciding {
                 decisions: Decisions { allow, ask, deny },
                 file,
@@ -176,13 +190,51 @@ impl Page {
             cells
         });
         self.table(&["policy", "where", "#allow", "#ask", "#deny"], rows);
-        self.rest(&report.policies);
-        self.denied(
-            "Top denied paths",
-            words::DENIED_PATHS,
-            &report.denied_paths,
-        );
-        self.denied("Asked", words::ASKED, &report.asked);
+        self.rest(top);
+    }
+
+    fn exceptions(&mut self, report: &Report) {
+        self.section("Exceptions", words::EXCEPTIONS);
+        let rows = report.exceptions.rows.iter().map(|row| {
+            let one = &row.value;
+            let policies: Vec<String> = one.policies.iter().map(|id| code(id)).collect();
+            vec![
+                code(&row.name),
+                code(&one.owner),
+                grouped(one.count),
+                code(&moment(&one.last)),
+                code(&moment(&one.expires)),
+                policies.join(", "),
+            ]
+        });
+        let names = [
+            "exception",
+            "owner",
+            "#times",
+            "last",
+            "expires",
+            "left out",
+        ];
+        self.table(&names, rows);
+        self.rest(&report.exceptions);
+        self.line(&format!("\n{}", words::unused(report)));
+        let Unused::Known { unused, .. } = &report.unused_exceptions else {
+            return;
+        };
+        if unused.is_empty() {
+            return;
+        }
+        self.line("");
+        let rows = unused.iter().map(|one| {
+            let place = place(&one.file, one.line);
+            vec![
+                code(&one.id),
+                place,
+                code(&one.owner),
+                code(&moment(&one.expires)),
+            ]
+        });
+        self.table(&["not used", "where", "owner", "expires"], rows);
     }
 
     fn denied(&mut self, title: &str, about: &str, top: &Top<Denied>) {

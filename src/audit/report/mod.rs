@@ -19,15 +19,15 @@ use std::io::{self, Read};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::line::{Line, Reason};
+use super::line::{Exception, Line, Reason};
 use super::lines::Lines;
 use super::record::v1::Kind;
-use crate::engine::bundle::Policy;
+use crate::engine::bundle::{Bundle, Policy};
 use crate::engine::decision::Effect;
 
 use numbers::{
-    Amount, Deciding, Decisions, Denied, Gaps, Kinds, NeverMatched, Period, Report, Results, Row,
-    Top, Unmatched,
+    Amount, Deciding, Decisions, Denied, Excepted, Gaps, Kinds, NeverMatched, Period, Report,
+    Results, Row, Top, Unmatched, Unused, UnusedException,
 };
 use sessions::{Judged, Sessions};
 use tally::{Tally, Weight};
@@ -46,7 +46,7 @@ const ROWS: usize = 20;
 #[derive(Debug)]
 pub enum Known<'a> {
     /// These.
-    Policies(&'a [Policy]),
+    Policies(&'a Bundle),
     /// Nobody named them.
     NotGiven,
     /// They cannot be loaded.
@@ -70,6 +70,9 @@ pub struct Collector {
     kinds: Tally<Kinds>,
     tools: Tally<Decisions>,
     policies: Tally<Deciding>,
+    monitored: Tally<Deciding>,
+    exceptions: Tally<Excepted>,
+    unused: Unused,
     denied_paths: Tally<Denied>,
     asked: Tally<Denied>,
     taken_out: u64,
@@ -93,10 +96,15 @@ impl Collector {
             never: match known {
                 Known::NotGiven => NeverMatched::NotGiven,
                 Known::Broken => NeverMatched::Broken,
-                Known::Policies(policies) => NeverMatched::Known {
-                    in_force: policies.len() as u64,
-                    unmatched: policies.iter().map(unmatched).collect(),
+                Known::Policies(bundle) => NeverMatched::Known {
+                    in_force: bundle.policies.len() as u64,
+                    unmatched: bundle.policies.iter().map(unmatched).collect(),
                 },
+            },
+            unused: match known {
+                Known::NotGiven => Unused::NotGiven,
+                Known::Broken => Unused::Broken,
+                Known::Policies(bundle) => unused(bundle),
             },
             bytes: 0,
             period: Period {
@@ -113,6 +121,8 @@ impl Collector {
             kinds: Tally::keeping(FEW),
             tools: Tally::keeping(FEW),
             policies: Tally::keeping(MANY),
+            monitored: Tally::keeping(MANY),
+            exceptions: Tally::keeping(MANY),
             denied_paths: Tally::keeping(MANY),
             asked: Tally::keeping(MANY),
             taken_out: 0,
@@ -179,6 +189,9 @@ impl Collector {
             faults: top(self.faults),
             latency: self.latencies.percentiles(),
             never_matched: self.never,
+            monitored: top(self.monitored),
+            exceptions: top(self.exceptions),
+            unused_exceptions: self.unused,
             results: Results {
                 total,
                 unjudged,
@@ -262,6 +275,12 @@ impl Collector {
         for reason in &line.reasons {
             self.reason(reason, line.decision);
         }
+        for reason in line.monitored() {
+            self.monitored(reason, line.would_decide);
+        }
+        for exception in line.exceptions() {
+            self.exception(exception, &line.ts.shown());
+        }
         for redaction in &line.redactions {
             let rule = redaction.rule.shown();
             self.taken_out = self.taken_out.saturating_add(redaction.count);
@@ -309,9 +328,49 @@ impl Collector {
                 policy.file = file.into_owned();
             }
         });
-        if new && let NeverMatched::Known { unmatched, .. } = &mut self.never {
+        if new {
+            self.matched(&id);
+        }
+    }
+
+    /// Takes a policy out of those that never matched.
+    fn matched(&mut self, id: &str) {
+        if let NeverMatched::Known { unmatched, .. } = &mut self.never {
             // By name: the same policy had another layer before `init` copied it.
-            unmatched.retain(|policy| name(&policy.id) != name(&id));
+            unmatched.retain(|policy| name(&policy.id) != name(id));
+        }
+    }
+
+    fn monitored(&mut self, reason: &Reason<'_>, would: Effect) {
+        let id = reason.id.shown();
+        let mut new = false;
+        self.monitored.add(&id, |policy| {
+            new = policy.decisions.total() == 0;
+            policy.decisions.add(would);
+            policy.line = reason.line;
+            policy.file = reason.file.shown().into_owned();
+        });
+        if new {
+            self.matched(&id);
+        }
+    }
+
+    fn exception(&mut self, exception: &Exception<'_>, ts: &str) {
+        let id = exception.id.shown();
+        for policy in &exception.policies {
+            self.matched(&policy.shown());
+        }
+        let policies = exception.policies.iter();
+        let policies = policies.map(|policy| policy.shown().into_owned()).collect();
+        self.exceptions.add(&id, |row| {
+            row.count += 1;
+            row.owner = exception.owner.shown().into_owned();
+            row.expires = exception.expires.shown().into_owned();
+            row.last = ts.to_owned();
+            row.policies = policies;
+        });
+        if let Unused::Known { unused, .. } = &mut self.unused {
+            unused.retain(|known| known.id != id);
         }
     }
 
@@ -343,6 +402,24 @@ fn unmatched(policy: &Policy) -> Unmatched {
         line: policy.line,
         verdict: policy.verdict.effect(),
         monitor: policy.monitor,
+    }
+}
+
+fn unused(bundle: &Bundle) -> Unused {
+    let exceptions = &bundle.settings.exceptions;
+    let time = |seconds| Timestamp::from_second(seconds).map(|time| time.to_string());
+    Unused::Known {
+        in_force: exceptions.len() as u64,
+        unused: exceptions
+            .iter()
+            .map(|one| UnusedException {
+                id: one.id.clone(),
+                file: one.file.clone(),
+                line: one.line,
+                owner: one.owner.clone(),
+                expires: time(one.expires).unwrap_or_default(),
+            })
+            .collect(),
     }
 }
 

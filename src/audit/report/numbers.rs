@@ -44,6 +44,12 @@ pub struct Report {
     pub latency: Option<Latency>,
     /// The policies in force that never decided.
     pub never_matched: NeverMatched,
+    /// What policies that are only monitored would have decided.
+    pub monitored: Top<Deciding>,
+    /// The exceptions that were used.
+    pub exceptions: Top<Excepted>,
+    /// The exceptions in force that were not used.
+    pub unused_exceptions: Unused,
     /// Results, and whether their calls had been judged.
     pub results: Results,
     /// Sessions whose guard was off or changed.
@@ -279,6 +285,59 @@ pub struct Unmatched {
     pub verdict: Effect,
     /// It only watches: no line names such a policy.
     pub monitor: bool,
+}
+
+/// An exception that was used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Excepted {
+    /// How many calls it let through, or made less strict.
+    pub count: u64,
+    /// Who answers for it, as the last such line says.
+    pub owner: String,
+    /// From when on it means nothing, likewise.
+    pub expires: String,
+    /// When the last such line was written.
+    pub last: String,
+    /// The policies that it left out, in the last such line.
+    pub policies: Vec<String>,
+}
+
+impl Weight for Excepted {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+}
+
+/// The exceptions of the policies in force that no line names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "policies")]
+pub enum Unused {
+    /// Nobody named the policies.
+    NotGiven,
+    /// They cannot be loaded.
+    Broken,
+    /// The policies are known.
+    Known {
+        /// How many exceptions they have.
+        in_force: u64,
+        /// Those that no line names.
+        unused: Vec<UnusedException>,
+    },
+}
+
+/// An exception that no line names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnusedException {
+    /// Its id with its layer.
+    pub id: String,
+    /// Its file.
+    pub file: String,
+    /// Its line there.
+    pub line: u32,
+    /// Who answers for it.
+    pub owner: String,
+    /// From when on it means nothing, RFC 3339, UTC.
+    pub expires: String,
 }
 
 /// Results, by whether their calls were judged.

@@ -277,12 +277,18 @@ impl Followed {
         signs.merge(Signs {
             unjudged: u64::from(judged == Some(Judged::No)),
             denied: u64::from(judged == Some(Judged::Denied)),
-            monitored: u64::from(line.would_decide > line.decision),
+            monitored: u64::from(only_monitored(line)),
             unbound: u64::from(unbound),
             policy_errors: u64::from(line.error_class.plain() == Some("policy_error")),
             ..Signs::default()
         });
     }
+}
+
+/// Whether it went on because a policy was only monitored, and not because of an exception.
+fn only_monitored(line: &Line<'_>) -> bool {
+    let excepted = line.exceptions().next().is_some() && line.monitored().next().is_none();
+    line.would_decide > line.decision && !excepted
 }
 
 fn id(call: &Text<'_>, hasher: &RandomState) -> Option<u64> {

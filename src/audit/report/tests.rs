@@ -1,14 +1,15 @@
 //! The numbers, over records in the form that the writer gives them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate as bridge;
 use crate::audit::record::v1::Kind;
-use crate::audit::report::numbers::{NeverMatched, Report, Signs};
+use crate::audit::report::numbers::{NeverMatched, Report, Signs, Unused};
 use crate::audit::report::{Collector, Known, html, markdown};
 use crate::engine::action::ActionSet;
-use crate::engine::bundle::{Policy, Verdict};
+use crate::engine::bundle::{Bundle, Policy, Settings, Verdict};
 use crate::engine::decision::{Effect, FaultClass};
+use crate::engine::exception::{Exception, Scope};
 use crate::engine::request::ResourceSet;
 use made_record::{Maker, What, busy};
 
@@ -318,16 +319,15 @@ fn silence_is_good_news_only_where_results_were_recorded() {
     assert_eq!(said(maker), (true, false));
 }
 
-#[test]
-fn policies_that_never_decided_are_told_by_name() {
-    let policy = |id: &str, monitor| Policy {
+fn blank(id: &str) -> Policy {
+    Policy {
         id: id.to_owned(),
         file: "a.cedar".to_owned(),
         line: 3,
         reason: String::new(),
         help: String::new(),
         verdict: Verdict::Forbid,
-        monitor,
+        monitor: false,
         severity: String::new(),
         waivable: false,
         obligations: Vec::new(),
@@ -335,8 +335,16 @@ fn policies_that_never_decided_are_told_by_name() {
         resources: ResourceSet::EVERY,
         requires: Vec::new(),
         body: Vec::new(),
+    }
+}
+
+#[test]
+fn policies_that_never_decided_are_told_by_name() {
+    let policy = |id: &str, monitor| Policy {
+        monitor,
+        ..blank(id)
     };
-    let policies = [
+    let policies = vec![
         policy("user:read-workspace", false),
         policy("user:unused", false),
         policy("user:watching", true),
@@ -344,7 +352,12 @@ fn policies_that_never_decided_are_told_by_name() {
     let mut maker = Maker::new(START);
     maker.line(&What::default());
     maker.line(&What::default());
-    let known = Known::Policies(&policies);
+    let bundle = Bundle {
+        digest: String::new(),
+        policies,
+        settings: Settings::default(),
+    };
+    let known = Known::Policies(&bundle);
     let report = collect(&bytes(maker), None, None, &known);
     let NeverMatched::Known {
         in_force,
@@ -359,6 +372,85 @@ fn policies_that_never_decided_are_told_by_name() {
         .map(|one| (one.id.as_str(), one.monitor))
         .collect();
     assert_eq!(ids, [("user:unused", false), ("user:watching", true)]);
+}
+
+#[test]
+fn exceptions_and_what_is_only_monitored_are_told() {
+    const TEXT: &str = "<b>|`x`\u{1b}[2J";
+    let mut maker = Maker::new(START);
+    maker.line(&What::default());
+    maker.line(&What::default());
+    maker.line(&What::default());
+    let monitored = json!([{"id": "user:watching", "file": TEXT, "line": 3}]);
+    let exceptions = json!([{
+        "id": "user:e", "owner": TEXT, "expires": "2026-12-31T00:00:00Z", "policies": ["user:waived", TEXT],
+    }]);
+    let details = [
+        json!({"monitored": monitored}),
+        json!({"exceptions": exceptions}),
+        json!({}),
+    ];
+    let text = String::from_utf8(bytes(maker)).unwrap();
+    let lines = text.lines().zip(details).map(|(line, detail)| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line["detail"] = detail;
+        format!("{line}\n")
+    });
+    let policy = |id: &str| Policy {
+        monitor: id == "user:watching",
+        ..blank(id)
+    };
+    let exception = |id: &str| Exception {
+        id: id.to_owned(),
+        file: "exceptions.toml".to_owned(),
+        line: 9,
+        policies: Vec::new(),
+        reason: String::new(),
+        owner: "team".to_owned(),
+        expires: 1_800_000_000,
+        scope: Scope::default(),
+    };
+    let bundle = Bundle {
+        digest: String::new(),
+        policies: ["user:watching", "user:waived", "user:unused"]
+            .map(policy)
+            .to_vec(),
+        settings: Settings {
+            exceptions: ["user:e", "user:f"].map(exception).to_vec(),
+            ..Settings::default()
+        },
+    };
+    let lines: String = lines.collect();
+    let report = collect(lines.as_bytes(), None, None, &Known::Policies(&bundle));
+    assert_eq!(report.monitored.rows[0].name, "user:watching");
+    let used = &report.exceptions.rows[0];
+    assert_eq!((used.name.as_str(), used.value.count), ("user:e", 1));
+    assert_eq!(used.value.expires, "2026-12-31T00:00:00Z");
+    let Unused::Known {
+        in_force: 2,
+        unused,
+    } = &report.unused_exceptions
+    else {
+        panic!("{:?}", report.unused_exceptions);
+    };
+    assert_eq!((unused.len(), unused[0].id.as_str()), (1, "user:f"));
+    assert_eq!(unused[0].expires, "2027-01-15T08:00:00Z");
+    let NeverMatched::Known { unmatched, .. } = &report.never_matched else {
+        panic!("the policies were given");
+    };
+    assert_eq!(
+        unmatched.len(),
+        1,
+        "what was left out or watched did match: {unmatched:?}"
+    );
+    for page in [markdown::render(&report), html::render(&report)] {
+        assert!(!page.contains(TEXT) && !page.contains("<b>|"), "{page}");
+        assert!(
+            page.contains("user:f") && page.contains("\\u{1b}[2J"),
+            "{page}"
+        );
+    }
+    assert_eq!(markup(&markdown::render(&report)), "");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the numbers mean, and what to do: one line each, the same on a page and in Markdown.
 
-use super::numbers::{NeverMatched, Report};
+use super::numbers::{NeverMatched, Report, Unused};
 use super::text::{counted, grouped, moment, share, step};
 
 /// How serious a sign is.
@@ -82,7 +82,7 @@ pub(super) fn signs(report: &Report) -> Vec<Sign> {
             found.monitored,
             "Calls that only a monitored policy would have stopped",
             "Policies with `@mode(\"monitor\")`, or all of them, only watch: these calls went on.",
-            "Read them with `copilot-bridge audit query`; take the mode off what has been watched long enough.",
+            "See which below; take the mode off what has been watched long enough.",
         ),
         (
             Level::Warning,
@@ -233,7 +233,10 @@ pub(super) const SESSIONS: &str = "Sessions with a sign that their guard was off
 pub(super) const HOSTS: &str = "The machines that the lines were written on.";
 pub(super) const DIGESTS: &str = "The digests of the policies that lines were judged by. More than one: they were changed, or differ from folder to folder.";
 pub(super) const VERSIONS: &str = "The versions of copilot-bridge that judged.";
-pub(super) const MONITOR: &str = "only watches: no line names it";
+pub(super) const MONITOR: &str = "only watches";
+pub(super) const MONITORED: &str = "Policies with `@mode(\"monitor\")`, or all of them where the mode is `monitor`, and what calls would have come to, had they not only watched.";
+pub(super) const EXCEPTIONS: &str =
+    "Calls of which an exception let something through, or had it asked about instead of denied.";
 pub(super) const WHOLE: &str = "Whether the record is whole, `copilot-bridge audit verify` tells.";
 
 /// `2 Jan 2026, 03:04 to …: 12,480 lines.`
@@ -276,6 +279,24 @@ pub(super) fn never_matched(report: &Report) -> String {
              a forbid may guard what nobody tried. The others are candidates to be taken out.",
             grouped(unmatched.len() as u64),
             grouped(*in_force),
+        ),
+    }
+}
+
+/// On the exceptions that were not used.
+pub(super) fn unused(report: &Report) -> String {
+    match &report.unused_exceptions {
+        Unused::NotGiven => {
+            "Which were not used needs the policies: name their directory with `--policies DIR`."
+                .to_owned()
+        }
+        Unused::Broken => {
+            "Which were not used cannot be told: the policies in force cannot be loaded.".to_owned()
+        }
+        Unused::Known { in_force, unused } => format!(
+            "{} of {} in the policies in force were not used in the period: they are candidates to be taken out.",
+            grouped(unused.len() as u64),
+            counted(*in_force, "exception"),
         ),
     }
 }

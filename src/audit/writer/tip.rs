@@ -2,17 +2,20 @@
 //!
 //! It only saves time, but for one thing: a record that ends before it was cut.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::audit::lines::Hash;
-use crate::audit::read;
+use crate::audit::private::check_owner;
 use crate::audit::tree::Tree;
+use crate::audit::{AuditError, read};
 
 /// No tip is longer.
 const TIP_BYTES: u64 = 8 << 10;
@@ -111,6 +114,54 @@ impl Tip {
         lock.seek(SeekFrom::Start(0))?;
         lock.write_all(text.as_bytes())
     }
+}
+
+/// How long one waits for a writer before looking again.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// When the last line of the record in that directory was written; nothing if there is no record yet.
+///
+/// # Errors
+/// If it cannot be told.
+pub fn last_written(dir: &Path) -> Result<Option<Timestamp>, AuditError> {
+    let path = dir.join("lock");
+    let failed = |what: &str, error: &io::Error| AuditError::io(what, &path, error);
+    let mut lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return none_yet(dir),
+        Err(error) => return Err(failed("open", &error)),
+    };
+    check_owner(&lock, &path)?;
+    // Half of what a writer leaves would be nothing. The door's watchdog bounds the wait.
+    loop {
+        match lock.try_lock_shared() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &error)),
+        }
+    }
+    match Tip::read(&mut lock) {
+        Some(tip) => {
+            let ts = tip.ts.parse();
+            ts.map(Some).map_err(|_| unknown(dir))
+        }
+        None => none_yet(dir),
+    }
+}
+
+/// Nothing, if there is no line indeed.
+fn none_yet(dir: &Path) -> Result<Option<Timestamp>, AuditError> {
+    if !dir.is_dir() || read::days(dir)?.is_empty() {
+        return Ok(None);
+    }
+    Err(unknown(dir))
+}
+
+fn unknown(dir: &Path) -> AuditError {
+    AuditError(format!(
+        "when the last line in `{}` was written cannot be told",
+        dir.display()
+    ))
 }
 
 fn sum(json: &str) -> String {

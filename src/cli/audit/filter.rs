@@ -38,6 +38,9 @@ pub(super) struct Wanted {
     /// Decided by that policy, with or without its layer
     #[arg(long, value_name = "ID")]
     policy: Option<String>,
+    /// Let through by that exception, with or without its layer
+    #[arg(long, value_name = "ID")]
+    exception: Option<String>,
     /// About a path or address that has this text in it
     #[arg(long, value_name = "TEXT")]
     path: Option<String>,
@@ -67,6 +70,7 @@ impl Wanted {
             }),
             kind: self.kind.as_deref().and_then(Kind::named),
             policy: self.policy.clone(),
+            exception: self.exception.clone(),
             path: self.path.clone(),
         }
     }

@@ -146,7 +146,7 @@ impl Args {
 
     fn collect(&self, files: &[PathBuf], policies: &Policies) -> Result<Report, String> {
         let known = match policies {
-            Policies::Known(bundle) => Known::Policies(&bundle.policies),
+            Policies::Known(bundle) => Known::Policies(bundle),
             Policies::NotGiven => Known::NotGiven,
             Policies::Broken => Known::Broken,
         };

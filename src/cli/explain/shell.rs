@@ -110,6 +110,7 @@ impl Shown<'_> {
                     .to_owned(),
                 ),
                 ("by", policies.join(" ")),
+                ("excepted", self.excepted(command).join(" ")),
             ] {
                 if !value.is_empty() {
                     writeln!(out, "{indent}   {DIM}{name}{DIM:#} {value}")?;
@@ -144,6 +145,7 @@ impl Shown<'_> {
                 "certain": command.certain,
                 "decision": effect,
                 "policies": policies,
+                "exceptions": self.excepted(command),
             })
         });
         let paths = self.paths().map(|(request, facts, effect)| {
@@ -183,6 +185,25 @@ impl Shown<'_> {
             }
         }
         (strictest, policies)
+    }
+
+    /// The exceptions that leave a policy out for that command.
+    fn excepted(&self, command: &Command) -> Vec<&str> {
+        let mut ids = Vec::new();
+        let meant = self.verdicts().filter(|(request, _)| is(request, command));
+        for waived in meant
+            .filter_map(|(_, judged)| judged)
+            .flat_map(|judged| &judged.waived)
+        {
+            let exception = self.bundle.settings.exceptions.get(waived.exception);
+            if let Some(id) = exception
+                .map(|one| one.id.as_str())
+                .filter(|id| !ids.contains(id))
+            {
+                ids.push(id);
+            }
+        }
+        ids
     }
 
     fn paths(&self) -> impl Iterator<Item = (&Request, &PathFacts, Effect)> {

@@ -47,7 +47,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Format::Text => {
             show_problems(&checked.problems, out)?;
             if let Some(bundle) = &checked.bundle {
-                writeln!(out, "ok: {} policies", bundle.policies.len())?;
+                let exceptions = match bundle.settings.exceptions.len() {
+                    0 => String::new(),
+                    1 => ", 1 exception".to_owned(),
+                    more => format!(", {more} exceptions"),
+                };
+                let policies = bundle.policies.len();
+                writeln!(out, "ok: {policies} policies{exceptions}")?;
             }
         }
         Format::Json => writeln!(out, "{:#}", render::json(&checked.problems))?,

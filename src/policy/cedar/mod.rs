@@ -18,7 +18,7 @@ use super::source::{Source, SourceFile};
 use crate::engine::action::{Action, ActionSet};
 use crate::engine::bundle::{Policy, Verdict};
 use crate::engine::codec;
-use crate::engine::containment::FOUND;
+use crate::engine::containment::{FOUND, GUARD};
 use crate::engine::request::{NAMESPACE, ResourceSet, ResourceType};
 use crate::engine::schema::cedar_schema;
 use annotations::Head;
@@ -191,6 +191,16 @@ fn policy_of(
         (true, true) => Verdict::Ask,
         (true, false) => Verdict::Forbid,
     };
+    let of_guard = !references.requires.is_empty()
+        && references.requires.iter().all(|label| label == GUARD)
+        && !scope.0.contains(Action::Read);
+    if read.monitor && of_guard {
+        let problem = Problem::warning(
+            Code::NoEffect,
+            "what protects the bridge is never merely watched: this policy binds all the same",
+        );
+        problems.push(problem.at(file, head.span_of("mode")));
+    }
     let policy = Policy {
         id: format!("{}:{}", file.layer, read.id),
         file: file.path.clone(),

@@ -3,6 +3,7 @@
 pub mod bridge;
 pub mod containment;
 pub mod entities;
+pub mod exceptions;
 mod merge;
 mod mirrors;
 pub mod permission;

@@ -240,6 +240,19 @@ impl<'t> Table<'t> {
         }
     }
 
+    /// A day or a time that has to be there, in TOML's own form, without quotation marks.
+    pub(super) fn datetime(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<String>> {
+        let Some(value) = self.value(name) else {
+            self.missing(name, reader);
+            return None;
+        };
+        let DeValue::Datetime(time) = value.get_ref() else {
+            wrong_type(value, "a date", reader);
+            return None;
+        };
+        Some(Spanned::new(value.span(), time.to_string()))
+    }
+
     /// One of several words.
     pub(super) fn choice<T: Copy>(
         &self,

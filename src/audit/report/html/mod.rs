@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::numbers::{
-    Amount, Decisions, Denied, Latency, NeverMatched, Report, Session, Signs, Top,
+    Amount, Deciding, Decisions, Denied, Latency, NeverMatched, Report, Session, Signs, Top, Unused,
 };
 use super::text::{beginning, counted, duration, grouped, moment, share, visible};
 use super::words::{self, Level};
@@ -48,7 +48,9 @@ pub fn render(report: &Report) -> String {
                     (over_time(report))
                     div.grid {
                         (latency(report))
-                        (policies(report))
+                        (policies("Top policies", words::POLICIES, &report.policies))
+                        (policies("Only monitored", words::MONITORED, &report.monitored))
+                        (exceptions(report))
                         (denied("Top denied paths", words::DENIED_PATHS, &report.denied_paths, "deny-fill"))
                         (denied("Asked", words::ASKED, &report.asked, "ask-fill"))
                         (tools(report))
@@ -261,8 +263,8 @@ fn kinds(report: &Report) -> Markup {
     )
 }
 
-fn policies(report: &Report) -> Markup {
-    let rows = &report.policies.rows;
+fn policies(title: &str, about: &str, top: &Top<Deciding>) -> Markup {
+    let rows = &top.rows;
     let most = rows.iter().map(|row| row.value.decisions.total()).max();
     let rows = rows.iter().map(|row| {
         let name = html! {
@@ -273,11 +275,46 @@ fn policies(report: &Report) -> Markup {
     });
     card(
         "wide",
-        "Top policies",
-        words::POLICIES,
+        title,
+        about,
         html! {
             (table(&["policy", "#allowed", "#asked", "#denied", "bars"], rows))
-            (rest(&report.policies))
+            (rest(top))
+        },
+    )
+}
+
+fn exceptions(report: &Report) -> Markup {
+    let rows = report.exceptions.rows.iter().map(|row| {
+        let one = &row.value;
+        html! {
+            td { (code(&row.name)) @for policy in &one.policies { small { (code(policy)) } } }
+            td { (code(&one.owner)) }
+            td.number { (grouped(one.count)) }
+            td.time { (moment(&one.last)) }
+            td.time { (moment(&one.expires)) }
+        }
+    });
+    let unused = match &report.unused_exceptions {
+        Unused::Known { unused, .. } => unused.as_slice(),
+        Unused::NotGiven | Unused::Broken => &[],
+    };
+    let others = unused.iter().map(|one| {
+        html! {
+            td { (code(&one.id)) (place(&one.file, one.line)) }
+            td { (code(&one.owner)) }
+            td.time { (moment(&one.expires)) }
+        }
+    });
+    card(
+        "wide",
+        "Exceptions",
+        words::EXCEPTIONS,
+        html! {
+            (table(&["exception, and what it left out", "owner", "#times", "last", "expires"], rows))
+            (rest(&report.exceptions))
+            p.about { (coded(&words::unused(report))) }
+            @if !unused.is_empty() { (table(&["not used", "owner", "expires"], others)) }
         },
     )
 }
