@@ -110,6 +110,8 @@ codes! {
     BadImport "bad-import" "a legacy policy cannot be taken over",
     Changed "changed" "the files changed in the meantime",
     Unwritable "unwritable" "a file cannot be written",
+    Disproved "disproved" "a property of the policies does not hold",
+    NotProved "not-proved" "it could not be found out whether a property of the policies holds",
 }
 
 impl fmt::Display for Code {

@@ -1,6 +1,7 @@
 //! The Cedar files of all layers: parsed, validated, and each policy made plain data.
 
 pub mod annotations;
+pub mod invariants;
 mod nesting;
 mod references;
 
