@@ -3,6 +3,7 @@
 //! Nothing here decides anything that happens: events and recorded requests are judged through the
 //! same gate and engine as in a hook, and nothing is recorded.
 
+pub mod diff;
 pub mod props;
 pub mod prove;
 pub mod scene;

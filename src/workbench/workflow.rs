@@ -27,7 +27,8 @@ pub fn annotation(problem: &Problem) -> String {
     format!("::{level} {place}title={title}::{}", message(&text))
 }
 
-fn message(text: &str) -> String {
+/// A text that ends no command.
+pub(in crate::workbench) fn message(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")

@@ -2,6 +2,7 @@
 
 mod check;
 mod compile;
+mod diff;
 mod edit;
 mod import;
 mod prove;
@@ -24,6 +25,8 @@ enum Verb {
     Check(check::Args),
     /// Compile the policies that are in force here, so that hooks start faster
     Compile(compile::Args),
+    /// Say what two sets of policies do otherwise
+    Diff(diff::Args),
     /// Edit a copy of the policies, check it, and put it in their place only if it is in order
     Edit(edit::Args),
     /// Turn a legacy permission policy in JSON into policy files
@@ -36,6 +39,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Check(args) => check::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
+        Verb::Diff(args) => diff::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
         Verb::Prove(args) => prove::run(&args, out),

@@ -166,7 +166,7 @@ fn unknown<'a>(only: &'a [String], invariants: &[Invariant]) -> Option<&'a Strin
     only.iter().find(|id| !known(id))
 }
 
-fn invalid(problems: &[Problem], format: Format, out: &mut dyn Write) -> Outcome {
+pub(super) fn invalid(problems: &[Problem], format: Format, out: &mut dyn Write) -> Outcome {
     match format {
         Format::Text => show_problems(problems, out)?,
         Format::Json => writeln!(out, "{:#}", policy::diagnostic::render::json(problems))?,

@@ -15,27 +15,26 @@ pub const JSON_VERSION: u32 = 1;
 /// Each problem with its lines and a caret under what is wrong, and a last line that counts them.
 #[must_use]
 pub fn text(problems: &[Problem], colour: bool) -> String {
-    let mut out = String::new();
-    for problem in problems {
-        out.push_str(&one(problem, colour));
-        out.push('\n');
-    }
+    let mut out = snippets(problems, colour);
     out.push_str(&summary(problems));
     out.push('\n');
     out
 }
 
-/// One problem with its line and a caret under what is wrong.
+/// Each problem with its lines and a caret under what is wrong.
 #[must_use]
-pub fn one(problem: &Problem, colour: bool) -> String {
+pub fn snippets(problems: &[Problem], colour: bool) -> String {
     let renderer = if colour {
         Renderer::styled()
     } else {
         Renderer::plain()
     };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
-    let mut out = renderer.render(&[group(problem)]);
-    out.push('\n');
+    let mut out = String::new();
+    for problem in problems {
+        out.push_str(&renderer.render(&[group(problem)]));
+        out.push_str("\n\n");
+    }
     out
 }
 

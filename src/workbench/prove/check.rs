@@ -1,9 +1,7 @@
 //! The questions behind each property, and what their answers say of it.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cedar_policy::Schema;
@@ -13,6 +11,7 @@ use super::counterexample::{plainer, request};
 use super::environment::Environment;
 use super::sample;
 use super::solver::{Asker, Solver, schema};
+use super::team;
 use super::translate::{Calls, Translator};
 use super::witness::Witnesses;
 use super::{
@@ -26,12 +25,6 @@ use crate::engine::{Engine, Judgement};
 use crate::policy::cedar::invariants::{Demand, Invariant};
 use crate::policy::source::SourceFile;
 use crate::policy::{Code, Problem, Source};
-
-/// A worker's stack: terms are trees, and policies may be long.
-const STACK: usize = 64 << 20;
-
-/// The most workers. More solvers than this rarely find work.
-const WORKERS: usize = 8;
 
 /// One piece of work.
 enum Job {
@@ -154,49 +147,16 @@ impl Room<'_> {
     }
 
     fn work(&self, jobs: &[Job]) -> Result<Vec<Found>, Unprovable> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<(usize, Vec<Found>)>> = Mutex::default();
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let worker = || -> Result<(), String> {
-            let mut hand = Hand {
+        let done = team::work(jobs, self.solver, |asker, job| {
+            let translator = Translator::new(&self.bundle().settings);
+            Hand {
                 room: self,
-                asker: Asker::new(self.solver)?,
-                translator: Translator::new(&self.bundle().settings),
-            };
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = jobs.get(number) else {
-                    return Ok(());
-                };
-                let found = hand.does(job);
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done.push((number, found));
+                asker,
+                translator,
             }
-        };
-        let worker = &worker;
-        thread::scope(|scope| {
-            let started: Vec<_> = (0..cores.clamp(1, WORKERS))
-                .map(|_| {
-                    thread::Builder::new()
-                        .stack_size(STACK)
-                        .spawn_scoped(scope, worker)
-                        .map_err(|error| format!("no thread can be started: {}", error.kind()))
-                })
-                .collect();
-            started.into_iter().try_for_each(|started| {
-                started?
-                    .join()
-                    .unwrap_or_else(|_| Err("a proof broke off".to_owned()))
-            })
-        })
-        .map_err(Unprovable::Broken)?;
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Whoever was first, the report is the same.
-        done.sort_by_key(|(number, _)| *number);
-        if done.len() != jobs.len() {
-            return Err(Unprovable::Broken("a proof was left out".to_owned()));
-        }
-        Ok(done.into_iter().flat_map(|(_, found)| found).collect())
+            .does(job)
+        })?;
+        Ok(done.into_iter().flatten().collect())
     }
 
     /// The policy's file, and its `@id` there.
@@ -320,7 +280,7 @@ fn describes(claim: &Invariant, request: &Request) -> bool {
 /// What one worker holds.
 struct Hand<'a> {
     room: &'a Room<'a>,
-    asker: Asker,
+    asker: &'a mut Asker,
     translator: Translator<'a>,
 }
 

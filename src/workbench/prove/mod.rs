@@ -15,6 +15,8 @@ mod sample;
 #[cfg(feature = "analysis")]
 pub(in crate::workbench) mod solver;
 #[cfg(feature = "analysis")]
+pub(in crate::workbench) mod team;
+#[cfg(feature = "analysis")]
 pub(in crate::workbench) mod translate;
 #[cfg(feature = "analysis")]
 mod witness;

@@ -38,7 +38,8 @@ pub fn text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for property in &report.properties {
         for finding in &property.findings {
             writeln!(out)?;
-            out.write_all(render::one(&finding.problem, true).as_bytes())?;
+            let problem = std::slice::from_ref(&finding.problem);
+            writeln!(out, "{}", render::snippets(problem, true).trim_end())?;
             if let Some(shown) = &finding.counterexample {
                 counterexample(shown, out)?;
             }

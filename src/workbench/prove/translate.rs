@@ -50,6 +50,15 @@ impl<'a> Translator<'a> {
         PolicySet::from_policies([policy]).map_err(|error| error.to_string())
     }
 
+    /// A policy that forbids what the given one describes.
+    pub(in crate::workbench) fn forbidden(
+        &mut self,
+        policy: &Policy,
+        id: &str,
+    ) -> Result<CedarPolicy, String> {
+        self.policy(policy, id, Some(pst::Effect::Forbid), None)
+    }
+
     /// The policies of a bundle that bind such a request. With `ranged`, they allow only requests
     /// that there can be.
     pub(in crate::workbench) fn set(
@@ -104,7 +113,7 @@ impl<'a> Translator<'a> {
 }
 
 /// Whether a policy has a say in what becomes of such a request.
-pub(in crate::workbench) fn binds(policy: &Policy, environment: Environment, calls: Calls) -> bool {
+fn binds(policy: &Policy, environment: Environment, calls: Calls) -> bool {
     let counts = calls == Calls::Allowed || policy.verdict != Verdict::Ask;
     !policy.monitor && counts && environment.admits(policy)
 }
