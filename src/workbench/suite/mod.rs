@@ -3,8 +3,10 @@
 //! They are TOML files in `tests/` beside the policies (`docs/testing.md`). [`Suite::load`] reads
 //! them, [`Suite::run`] judges each in a made-up workspace behind the gate that hooks pass.
 
+pub mod coverage;
 pub mod embedded;
 mod filter;
+mod places;
 mod read;
 pub mod report;
 mod run;
