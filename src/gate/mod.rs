@@ -263,6 +263,39 @@ impl Gate {
         }
     }
 
+    /// Judges requests that somebody made up. Only where nothing is recorded: anywhere else the
+    /// requests of an event are what the facts say.
+    pub fn suppose(&self, requests: &[Request]) -> Passage {
+        let refused = |problem: &str, help: &str| Passage {
+            outcome: Outcome::Deny(Refusal::fault(FaultClass::PolicyError, problem, help)),
+            judgement: None,
+        };
+        let engine = match (&self.engine, self.sink) {
+            (Ok(engine), Sink::Null) => engine,
+            (Ok(_), Sink::State) => return refused("made-up requests are not judged here", ""),
+            (Err(error), _) => return refused(&error.problem, &error.help),
+        };
+        let Judgement {
+            decision,
+            would_decide,
+            verdicts,
+        } = engine.decide(requests);
+        let of = |part: fn(&Request) -> &String| requests.first().map(part).cloned();
+        Passage {
+            outcome: match decision {
+                Decision::Allow(permit) => Outcome::Pass(Cleared::new(permit, Advice::default())),
+                Decision::Ask(pending) => Outcome::Ask(pending),
+                Decision::Deny(denial) => Outcome::Deny(denial.into()),
+            },
+            judgement: Some(Trace {
+                tool: of(|request| &request.context.tool).unwrap_or_default(),
+                cwd: of(|request| &request.context.cwd).unwrap_or_default(),
+                would_decide,
+                verdicts,
+            }),
+        }
+    }
+
     /// The text that goes on in the place of the event's, as its permits demand.
     fn clean(
         &self,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::props::Prop;
 use crate::engine::bundle::Bundle;
-use crate::engine::request::Agent;
+use crate::engine::request::{Agent, Request};
 use crate::facts::chain::Lineage;
 use crate::gate::event::{Body, Capabilities, Event, EventName, ToolCall};
 use crate::gate::place::Installation;
@@ -181,6 +181,11 @@ impl Scene {
     #[must_use]
     pub fn command(&self, line: &str) -> Event {
         self.call("bash", json!({"command": line}))
+    }
+
+    /// What becomes of a request that no event has to be.
+    pub fn suppose(&self, request: Request) -> Passage {
+        self.gate.suppose(&[request])
     }
 
     /// What becomes of an event.

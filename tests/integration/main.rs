@@ -25,6 +25,7 @@ mod policies;
 mod policy_diff;
 mod policy_import;
 mod policy_prove;
+mod policy_test;
 mod program;
 mod record;
 mod redact;

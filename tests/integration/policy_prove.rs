@@ -214,7 +214,14 @@ mod solved {
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.contains(from), "{from}");
             fs::write(&path, text.replace(from, to)).unwrap();
-            let claims = ["read-inside", "write-inside", "guard", "credentials", "fault", "depth"];
+            let claims = [
+                "read-inside",
+                "write-inside",
+                "guard",
+                "credentials",
+                "fault",
+                "depth",
+            ];
             let mut more = vec!["--format", "json"];
             more.extend(claims.iter().flat_map(|claim| ["--only", claim]));
             let answer = prove(&stage, &policies, &more);
@@ -450,7 +457,10 @@ mod solved {
     fn a_solver_that_dies_or_does_not_answer_proves_nothing() {
         for (then, why) in [
             ("exit 1", "the solver ended before it answered"),
-            ("exec sleep 60", "the solver gave up, or found nothing in 1 s"),
+            (
+                "exec sleep 60",
+                "the solver gave up, or found nothing in 1 s",
+            ),
         ] {
             let stage = Stage::new();
             // The first two questions are those that try it out.

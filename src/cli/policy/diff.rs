@@ -3,14 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use super::prove::{Format, Solver, invalid};
 use crate::cli::Outcome;
 use crate::cli::place::Place;
 use crate::exit::Exit;
-use crate::gate::event::{Event, EventName};
-use crate::hook::dialect::Dialect;
 use crate::policy::{self, Base, Locations, Problem, layer};
 use crate::workbench::diff::{Flip, Known, Observed, Side, compare, report};
 use crate::workbench::suite::{self, Report, Suite};
@@ -131,7 +127,7 @@ fn tests(args: &Args, old: &Side, new: &Side) -> Result<Tried, Vec<Problem>> {
     if files.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    let suite = Suite::load(&files, &parse)?;
+    let suite = Suite::load(&files, &super::test::parse)?;
     let run = || -> Tried {
         let (before, after) = (suite.run(&old.bundle)?, suite.run(&new.bundle)?);
         Ok(vec![flips(&before, &after)])
@@ -159,14 +155,4 @@ fn flips(before: &Report, after: &Report) -> Observed {
         left_out: Vec::new(),
         flips: flips.collect(),
     }
-}
-
-fn parse(host: Option<&str>, name: EventName, event: &Value) -> Result<Event, String> {
-    let dialect = match host {
-        None => Dialect::detect(event),
-        Some(host) => {
-            Dialect::from_name(host, false).ok_or_else(|| format!("`{host}` is no host"))?
-        }
-    };
-    dialect.parse(name, event)
 }

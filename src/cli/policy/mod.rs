@@ -6,6 +6,7 @@ mod diff;
 mod edit;
 mod import;
 mod prove;
+mod test;
 
 use std::io::Write;
 
@@ -33,6 +34,8 @@ enum Verb {
     Import(import::Args),
     /// Prove what the policies do with every call that there can be
     Prove(prove::Args),
+    /// Try whether the policies decide as the tests beside them say
+    Test(test::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -43,6 +46,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
         Verb::Prove(args) => prove::run(&args, out),
+        Verb::Test(args) => test::run(&args, out),
     }
 }
 

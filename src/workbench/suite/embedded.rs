@@ -6,7 +6,24 @@ use crate::policy::layer::Layer;
 use crate::policy::{Source, SourceFile};
 
 /// Their names beside the policies, and their texts.
-pub const EMBEDDED: &[(&str, &str)] = &[];
+pub const EMBEDDED: &[(&str, &str)] = &[
+    (
+        "tests/commands.toml",
+        include_str!("../../../policies/tests/commands.toml"),
+    ),
+    (
+        "tests/paths.toml",
+        include_str!("../../../policies/tests/paths.toml"),
+    ),
+    (
+        "tests/redaction.toml",
+        include_str!("../../../policies/tests/redaction.toml"),
+    ),
+    (
+        "tests/tools.toml",
+        include_str!("../../../policies/tests/tools.toml"),
+    ),
+];
 
 /// The same, as files of the embedded layer.
 #[must_use]

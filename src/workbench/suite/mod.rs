@@ -3,10 +3,13 @@
 //! They are TOML files in `tests/` beside the policies (`docs/testing.md`). [`Suite::load`] reads
 //! them, [`Suite::run`] judges each in a made-up workspace behind the gate that hooks pass.
 
+pub mod coverage;
 pub mod embedded;
 mod filter;
+mod places;
 mod read;
 pub mod report;
+mod request;
 mod run;
 
 use std::fmt;
@@ -20,6 +23,7 @@ use crate::engine::bundle::Handling;
 use crate::engine::containment::PathPattern;
 use crate::engine::decision::Effect;
 use crate::engine::entity::Entity;
+use crate::engine::request::Request;
 use crate::gate::event::{Event, EventName};
 use crate::policy::layer::{self, Layer, Locations};
 use crate::policy::{Problem, SourceFile, source};
@@ -49,13 +53,22 @@ pub struct Test {
     span: Range<usize>,
     /// Where it stands what happens.
     happens: Range<usize>,
-    event: Event,
+    tried: Subject,
     /// Whether its path may begin with a place, such as `${temp}`.
     places: bool,
     /// The parts of its text that may not go on.
     secrets: Vec<String>,
     around: Around,
     expected: Expected,
+}
+
+/// What is tried.
+#[derive(Debug, Clone)]
+enum Subject {
+    /// An event of a host.
+    Event(Box<Event>),
+    /// A request by itself, whatever it may come from.
+    Request(Box<Request>),
 }
 
 /// In which circumstances something is tried.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 
-use super::{Around, EventParser, Expected, Given, Names, Test};
+use super::{Around, EventParser, Expected, Given, Names, Subject, Test};
 use crate::engine::bundle::Handling;
 use crate::engine::containment::PathPattern;
 use crate::engine::decision::{Effect, Obligation};
 use crate::engine::entity::Entity;
-use crate::gate::event::{Body, Event, EventName};
+use crate::gate::event::{Body, EventName};
 use crate::policy::diagnostic::{alternatives, quote, suggest};
 use crate::policy::settings::redaction::example::{expand, marked};
 use crate::policy::settings::table::{Entry, Reader, Table, key};
@@ -49,6 +49,7 @@ pub const KEYS: &[Key] = &[
     each("event"),
     each("prompt"),
     each("read"),
+    each("request"),
     each("result"),
     each("tool"),
     each("url"),
@@ -84,8 +85,8 @@ pub const PROP: &[Key] = &[each("path"), each("text"), each("link"), each("hard_
 const ENTITY: &[Key] = &[each("name"), each("phi")];
 
 /// What happens in a test.
-const FORMS: [&str; 9] = [
-    "command", "read", "write", "url", "tool", "prompt", "result", "error", "event",
+const FORMS: [&str; 10] = [
+    "command", "read", "write", "url", "tool", "prompt", "result", "error", "event", "request",
 ];
 
 const EFFECTS: [(&str, Effect); 3] = [
@@ -275,7 +276,41 @@ fn test(
     let happens = happens(table, reader);
     let (name, expected, happens) = (name?, expected?, happens?);
     suits(table, &happens, reader);
+    let tried = match happens.form {
+        "request" => request(table, &happens, reader),
+        _ => event(table, &happens, &all, parse, reader),
+    };
+    Some(Test {
+        tried: tried?,
+        span: name.span(),
+        happens: table.span_of(happens.form),
+        name: name.into_inner(),
+        file: Arc::clone(reader.file),
+        places: matches!(happens.form, "read" | "write"),
+        secrets: happens.secrets,
+        around: all.around,
+        expected,
+    })
+}
 
+fn request(table: Table<'_>, happens: &Happens, reader: &mut Reader<'_>) -> Option<Subject> {
+    match super::request::of(&happens.json) {
+        Ok(request) => Some(Subject::Request(Box::new(request))),
+        Err((text, help)) => {
+            let problem = Problem::error(Code::BadValue, text).help(help);
+            reader.push(table.span_of(happens.form), problem);
+            None
+        }
+    }
+}
+
+fn event(
+    table: Table<'_>,
+    happens: &Happens,
+    all: &Defaults,
+    parse: &EventParser<'_>,
+    reader: &mut Reader<'_>,
+) -> Option<Subject> {
     let host = all.host.as_ref().map(|host| host.get_ref().as_str());
     let mut event = match parse(host, happens.event, &happens.json) {
         Ok(event) => event,
@@ -288,20 +323,10 @@ fn test(
     if let Some(interactive) = all.interactive {
         event.host.interactive = interactive;
     }
-    if let Some(session) = all.session {
-        event.agent.session = session;
+    if let Some(session) = &all.session {
+        event.agent.session.clone_from(session);
     }
-    Some(Test {
-        span: name.span(),
-        happens: table.span_of(happens.form),
-        name: name.into_inner(),
-        file: Arc::clone(reader.file),
-        event,
-        places: matches!(happens.form, "read" | "write"),
-        secrets: happens.secrets,
-        around: all.around,
-        expected,
-    })
+    Some(Subject::Event(Box::new(event)))
 }
 
 /// What happens, in the JSON that hosts write.
@@ -325,7 +350,7 @@ fn happens(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Happens> {
             return None;
         }
         [first, second, ..] => {
-            let text = format!("a test is about one thing: this one has `{first}` as well");
+            let text = format!("a test is about one thing, and this one has `{first}` already");
             reader.push(table.span_of(second), Problem::error(Code::BadValue, text));
             return None;
         }
@@ -337,6 +362,10 @@ fn happens(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Happens> {
         "event" => {
             let json = table.object("event", expand, reader)?.into_inner();
             (event_name(table, &json, reader)?, json)
+        }
+        "request" => {
+            let json = table.object("request", str::to_owned, reader)?.into_inner();
+            (EventName::PreToolUse, json)
         }
         "tool" => {
             let tool = table.required_text("tool", reader)?;
@@ -458,6 +487,13 @@ fn suits(table: Table<'_>, happens: &Happens, reader: &mut Reader<'_>) {
             reader.push(table.span_of(name), Problem::error(Code::BadValue, text));
         }
     }
+    let circumstances = DEFAULTS.iter().filter(|key| table.has(key.name));
+    for key in circumstances.filter(|_| happens.form == "request") {
+        let text = format!("`{}` belongs to an event", key.name);
+        let problem = Problem::error(Code::BadValue, text)
+            .help("the facts of a request stand in its `principal`, `resource` and `context`");
+        reader.push(table.span_of(key.name), problem);
+    }
 }
 
 fn expected(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Expected> {
@@ -502,10 +538,15 @@ fn names(table: Table<'_>, name: &str, reader: &mut Reader<'_>) -> Option<Names>
     })
 }
 
-/// The text that an event brings.
-pub(super) fn text(event: &Event) -> Option<&str> {
-    match &event.body {
-        Body::Result { text, .. } | Body::Prompt { text } => Some(text),
-        _ => None,
+impl Subject {
+    /// The text that it brings.
+    pub(super) fn text(&self) -> Option<&str> {
+        let Self::Event(event) = self else {
+            return None;
+        };
+        match &event.body {
+            Body::Result { text, .. } | Body::Prompt { text } => Some(text),
+            _ => None,
+        }
     }
 }

@@ -1,4 +1,10 @@
-//! What came out of a run of tests.
+//! What came out of a run of tests: a value first, and then for people (text), for programs (JSON),
+//! for build servers (JUnit) and for GitHub (workflow commands).
+
+pub mod github;
+pub mod json;
+pub mod junit;
+pub mod text;
 
 use crate::engine::decision::{Effect, Reason};
 use crate::policy::Problem;

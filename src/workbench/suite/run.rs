@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use super::read::text;
 use super::report::{Report, Tried};
-use super::{Given, Names, Suite, Test};
+use super::{Given, Names, Subject, Suite, Test};
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::{PathLabel, PathPattern};
 use crate::engine::decision::Effect;
@@ -94,8 +93,22 @@ impl<'b> Scenes<'b> {
             let problem = Problem::error(Code::FailedTest, text).at(&test.file, span);
             return Ok(not_tried(test, problem));
         }
-        let event = event(test, &stage.scene, &workspace)?;
-        let passage = stage.scene.judge(&event);
+        let passage = match &test.tried {
+            Subject::Event(event) => {
+                let event = happening(event, test, &stage.scene, &workspace)?;
+                stage.scene.judge(&event)
+            }
+            Subject::Request(request) => {
+                let mut request = (**request).clone();
+                let context = &mut request.context;
+                for place in [&mut context.cwd, &mut context.workspace] {
+                    if place.is_empty() {
+                        *place = workspace.display().to_string();
+                    }
+                }
+                stage.scene.suppose(request)
+            }
+        };
         see(&passage);
         Ok(tried(test, &passage, bundle))
     }
@@ -207,8 +220,8 @@ fn entity_of(
 }
 
 /// The event of a test, as it happens in a scene.
-fn event(test: &Test, scene: &Scene, workspace: &Path) -> io::Result<Event> {
-    let mut event = test.event.clone();
+fn happening(written: &Event, test: &Test, scene: &Scene, workspace: &Path) -> io::Result<Event> {
+    let mut event = written.clone();
     let cwd = test.around.cwd.as_deref().or(event.cwd.as_deref());
     let cwd = match cwd.map(|cwd| scene.place(cwd, workspace)) {
         None => workspace.to_path_buf(),
@@ -293,6 +306,10 @@ fn compare(
     comparison.same(&expected.decision, outcome.effect(), || {
         sentences(outcome.reasons())
     });
+    if !comparison.problems.is_empty() {
+        // What follows would only say the same again.
+        return comparison.problems;
+    }
     if let Some(wanted) = &expected.would_decide {
         comparison.same(wanted, would_decide, String::new);
     }
@@ -414,7 +431,7 @@ impl Comparison<'_> {
         let goes_on: Option<Cow<'_, str>> = match outcome {
             Outcome::Pass(cleared) => {
                 let replaced = cleared.advice().replacement.as_deref();
-                replaced.or_else(|| text(&self.test.event)).map(Cow::from)
+                replaced.or_else(|| self.test.tried.text()).map(Cow::from)
             }
             Outcome::Ask(_) => None,
             Outcome::Deny(refusal) => refusal.instead().map(Cow::from),
