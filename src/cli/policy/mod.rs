@@ -4,6 +4,7 @@ mod check;
 mod compile;
 mod edit;
 mod import;
+mod replay;
 
 use std::io::Write;
 
@@ -27,6 +28,8 @@ enum Verb {
     Edit(edit::Args),
     /// Turn a legacy permission policy in JSON into policy files
     Import(import::Args),
+    /// Judge the calls of a record again, and show what other policies would change
+    Replay(replay::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -35,6 +38,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
+        Verb::Replay(args) => replay::run(&args, out),
     }
 }
 
