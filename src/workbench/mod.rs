@@ -5,3 +5,4 @@
 
 pub mod replay;
 pub mod scene;
+pub mod suggest;

@@ -23,6 +23,8 @@ mod operational_log;
 mod parity;
 mod policies;
 mod policy_import;
+mod policy_replay;
+mod policy_suggest;
 mod program;
 mod record;
 mod redact;

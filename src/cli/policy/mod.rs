@@ -5,6 +5,7 @@ mod compile;
 mod edit;
 mod import;
 mod replay;
+mod suggest;
 
 use std::io::Write;
 
@@ -30,6 +31,8 @@ enum Verb {
     Import(import::Args),
     /// Judge the calls of a record again, and show what other policies would change
     Replay(replay::Args),
+    /// Propose the rules that recorded calls would need in order to be allowed
+    Suggest(suggest::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -39,6 +42,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
         Verb::Replay(args) => replay::run(&args, out),
+        Verb::Suggest(args) => suggest::run(&args, out),
     }
 }
 

@@ -220,11 +220,7 @@ impl<'a> Replay<'a> {
         }
         Verdict {
             found: match self.say(memory, &told) {
-                Ok(new) => {
-                    let told = told.get(new.deciding).map(|one| &one.request);
-                    let asked = || told.map(describe).unwrap_or_default();
-                    self.compare(recorded, new, &asked, past, unknown_past)
-                }
+                Ok(new) => self.compare(recorded, new, &told, past, unknown_past),
                 Err(unjudged) => Found::NotJudged(unjudged),
             },
             as_recorded,
@@ -262,7 +258,7 @@ impl<'a> Replay<'a> {
         &self,
         recorded: &Recorded<'_>,
         new: Said,
-        asked: &dyn Fn() -> String,
+        told: &[Told],
         past: Option<&Past>,
         unknown_past: Option<Gone>,
     ) -> Found {
@@ -279,18 +275,28 @@ impl<'a> Replay<'a> {
         let then = match past {
             Some(past) => said_then(&past.engine, &past.reads, recorded),
             None if unknown_past.is_none() => said_then(self.engine, &self.reads, recorded),
-            None => None,
+            None => Err(Unjudged::LaterStep),
+        };
+        // Where more is let through, what stood in the way tells more than what did not.
+        let deciding = match &then {
+            Ok(then) if then.effect > new.effect => then.deciding,
+            Err(_) if new.effect < was => told.len().min(2).saturating_sub(1),
+            _ => new.deciding,
+        };
+        let asked = || {
+            let request = told.get(deciding).map(|one| &one.request);
+            request.map(describe).unwrap_or_default()
         };
         match then {
-            Some(then) if compared || then.effect != was => {
+            Ok(then) if compared || then.effect != was => {
                 if then.effect == new.effect {
                     return Found::Same(then.effect);
                 }
                 Found::Changed(new.changed(then.effect, then.by, asked()))
             }
-            None if compared => Found::NotJudged(Unjudged::Unknown("the old policies".to_owned())),
+            Err(unjudged) if compared => Found::NotJudged(unjudged),
             // The host had asked already: nobody knows whether it would have.
-            None if recorded.kind() == Some(Kind::Permission) && new.effect == Effect::Ask => {
+            Err(_) if recorded.kind() == Some(Kind::Permission) && new.effect == Effect::Ask => {
                 Found::NotJudged(Unjudged::LaterStep)
             }
             _ => Found::Changed(new.changed(was, reasons(), asked())),
@@ -322,7 +328,7 @@ impl Said {
 }
 
 /// What the policies of the time say of the facts as they were recorded.
-fn said_then(engine: &Engine, reads: &Reads, recorded: &Recorded<'_>) -> Option<Said> {
+fn said_then(engine: &Engine, reads: &Reads, recorded: &Recorded<'_>) -> Result<Said, Unjudged> {
     let told = recorded.requests(&engine.bundle().settings);
     say(&told, |one| {
         if one.unknown != Facts::NONE {
@@ -330,7 +336,6 @@ fn said_then(engine: &Engine, reads: &Reads, recorded: &Recorded<'_>) -> Option<
         }
         Ok(Arc::new(answer(engine, &one.request)))
     })
-    .ok()
 }
 
 /// The strictest answer to any of the requests. Where one denies, it does not matter what is not

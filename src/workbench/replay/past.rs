@@ -171,7 +171,7 @@ impl Differs {
 
     /// States the facts of one line as the new tables do. What cannot be stated again becomes
     /// unknown, or stays as it was recorded: the names of such tables are returned.
-    pub(super) fn restate(
+    pub fn restate(
         &self,
         told: &mut [Told],
         (old, new): (&Settings, &Settings),
