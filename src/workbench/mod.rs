@@ -6,6 +6,8 @@
 pub mod diff;
 pub mod props;
 pub mod prove;
+pub mod replay;
 pub mod scene;
+pub mod suggest;
 pub mod suite;
 pub mod workflow;

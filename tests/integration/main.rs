@@ -25,6 +25,8 @@ mod policies;
 mod policy_diff;
 mod policy_import;
 mod policy_prove;
+mod policy_replay;
+mod policy_suggest;
 mod policy_test;
 mod program;
 mod record;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::program::{Answer, Stage, run};
 
@@ -200,6 +200,45 @@ fn a_call_that_a_test_makes_is_looser_or_stricter() {
     );
     // Nothing stricter was found, but the tables are not all that there is.
     assert_eq!(diff(&stage, &old, &new, &["--fail-on", "stricter"]).code, 4);
+}
+
+#[test]
+fn recorded_calls_are_judged_by_both() {
+    let stage = Stage::new();
+    for line in ["git push", "pkill make", "ls"] {
+        stage.judge("bash", &json!({ "command": line }));
+    }
+    let (old, new) = sides(
+        &stage,
+        &[(
+            "autonomy.cedar",
+            "@decision(\"ask\")\n@reason(\"`{resource}` ends",
+            "@reason(\"`{resource}` ends",
+        )],
+    );
+    let record = stage.days().remove(0);
+    let more = ["--no-tests", "--format", "json", "--records"];
+    let mut more = more.to_vec();
+    more.push(record.to_str().unwrap());
+    let answer = diff(&stage, &old, &new, &more);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let report = answer.json();
+    let by = &report["observed"][0];
+    assert_eq!(by["source"], "record", "{by}");
+    assert_eq!(
+        (&by["judged"], &by["stricter"], &by["looser"]),
+        (&3.into(), &1.into(), &0.into())
+    );
+    let flip = &by["flips"][0];
+    assert!(
+        flip["call"].as_str().unwrap().contains("pkill make"),
+        "{flip}"
+    );
+    assert_eq!(
+        (&flip["from"], &flip["to"]),
+        (&"ask".into(), &"deny".into())
+    );
+    assert_eq!(flip["policies"][0], "user:ask-kill");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn invalid_policies_and_invariants_are_not_asked_about() {
 fn a_property_that_there_is_not_is_an_error() {
     let stage = Stage::new();
     let answer = prove(&stage, &stage.policies(), &["--only", "gaurd"]);
-    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_eq!(answer.code, 64, "{answer:?}");
     assert!(
         answer.errors.contains("there is no property `gaurd`"),
         "{answer:?}"

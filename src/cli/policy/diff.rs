@@ -1,14 +1,17 @@
 //! `policy diff`: what two sets of policies do otherwise.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::prove::{Format, Solver, invalid};
+use super::replay::{Record, watched};
 use crate::cli::Outcome;
 use crate::cli::place::Place;
+use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::policy::{self, Base, Locations, Problem, layer};
 use crate::workbench::diff::{Flip, Known, Observed, Side, compare, report};
+use crate::workbench::replay::run::Run;
 use crate::workbench::suite::{self, Report, Suite};
 
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,9 @@ pub(super) struct Args {
     /// Do not try the tests beside the policies
     #[arg(long)]
     no_tests: bool,
+    /// Files of a record whose calls are judged by both, too
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    records: Vec<PathBuf>,
     /// How to show it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -69,6 +75,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             Ok(tried) => observed.extend(tried?),
             Err(problems) => return invalid(&problems, args.format, out),
         }
+    }
+    if !args.records.is_empty() {
+        observed.push(records(args, &old, &new)?);
     }
     let diff = compare(&old, &new, &args.solver.means(), observed);
     match args.format {
@@ -136,23 +145,63 @@ fn tests(args: &Args, old: &Side, new: &Side) -> Result<Tried, Vec<Problem>> {
 }
 
 fn flips(before: &Report, after: &Report) -> Observed {
-    let pairs = before.tried.iter().zip(&after.tried);
-    let flips = pairs
-        .filter(|(old, new)| old.decision != new.decision)
-        .map(|(old, new)| {
-            let file = Path::new(&new.file).display();
-            Flip {
-                call: new.name.clone(),
-                place: format!("{file}:{}", new.line),
-                from: old.decision,
-                to: new.decision,
-                by: new.deciding.clone(),
-            }
-        });
-    Observed {
+    let mut observed = Observed {
         source: "tests",
         judged: after.tried.len(),
-        left_out: Vec::new(),
-        flips: flips.collect(),
+        ..Observed::default()
+    };
+    for (old, new) in before.tried.iter().zip(&after.tried) {
+        let flip = || Flip {
+            call: new.name.clone(),
+            place: format!("{}:{}", new.file, new.line),
+            from: old.decision,
+            to: new.decision,
+            by: new.deciding.clone(),
+        };
+        observed.add(flip, old.decision, new.decision);
     }
+    observed
+}
+
+/// The calls of a record, under both.
+fn records(args: &Args, old: &Side, new: &Side) -> Result<Observed, Box<dyn std::error::Error>> {
+    let state = args.place.state.as_deref();
+    let record = Record::of(&args.records, state)?;
+    let engine = Engine::new(new.bundle.clone());
+    let replay = record.replay(&engine, state).against(old.bundle.clone());
+    let run = Run {
+        files: record.files,
+        ..Run::default()
+    };
+    let mut observed = Observed {
+        source: "record",
+        ..Observed::default()
+    };
+    let summary = watched(&run, &replay, &mut |line| {
+        let flip = || Flip {
+            call: line.asked.clone(),
+            place: format!("{}:{}", line.file, line.line),
+            from: line.from,
+            to: line.to,
+            by: line.by.clone(),
+        };
+        observed.add(flip, line.from, line.to);
+        Ok(())
+    })?;
+    let count = |lines: u64| usize::try_from(lines).unwrap_or(usize::MAX);
+    observed.judged = count(summary.judged());
+    let faults = summary.faults.values().sum::<u64>();
+    let unjudged = summary.not_judged.iter();
+    observed.left_out = unjudged
+        .map(|(why, lines)| (super::replay::reason(why), count(*lines)))
+        .collect();
+    if faults > 0 {
+        let why = "a fault denied, and no policy".to_owned();
+        observed.left_out.push((why, count(faults)));
+    }
+    for (table, lines) in &summary.as_recorded {
+        let why = format!("judged, but by the facts of the record, not by the new `{table}`");
+        observed.left_out.push((why, count(*lines)));
+    }
+    Ok(observed)
 }

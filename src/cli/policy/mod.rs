@@ -6,6 +6,8 @@ mod diff;
 mod edit;
 mod import;
 mod prove;
+mod replay;
+mod suggest;
 mod test;
 
 use std::io::Write;
@@ -36,6 +38,10 @@ enum Verb {
     Prove(prove::Args),
     /// Try whether the policies decide as the tests beside them say
     Test(test::Args),
+    /// Judge the calls of a record again, and show what other policies would change
+    Replay(replay::Args),
+    /// Propose the rules that recorded calls would need in order to be allowed
+    Suggest(suggest::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -47,6 +53,8 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Import(args) => import::run(&args, out),
         Verb::Prove(args) => prove::run(&args, out),
         Verb::Test(args) => test::run(&args, out),
+        Verb::Replay(args) => replay::run(&args, out),
+        Verb::Suggest(args) => suggest::run(&args, out),
     }
 }
 

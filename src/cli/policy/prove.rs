@@ -95,7 +95,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Err(problems) => return invalid(&problems, args.format, out),
     };
     if let Some(unknown) = unknown(&args.only, &invariants) {
-        return Err(format!("there is no property `{unknown}`").into());
+        writeln!(
+            anstream::stderr(),
+            "error: there is no property `{unknown}`\nhelp: `copilot-bridge policy prove --properties` prints those that are built in"
+        )?;
+        return Ok(Exit::Usage);
     }
     let task = Task {
         bundle: &bundle,

@@ -132,9 +132,13 @@ pub struct Observed {
     pub source: &'static str,
     /// How many were judged.
     pub judged: usize,
-    /// How many could not be, by the reason.
+    /// How many of them are let through and were not, or were asked about and are not.
+    pub looser: usize,
+    /// How many of them go the other way.
+    pub stricter: usize,
+    /// How many could not be judged, by the reason.
     pub left_out: Vec<(String, usize)>,
-    /// Those that are answered otherwise.
+    /// The first of those that are answered otherwise.
     pub flips: Vec<Flip>,
 }
 
@@ -151,6 +155,23 @@ pub struct Flip {
     pub to: Effect,
     /// The policies that decide it in the new ones.
     pub by: Vec<String>,
+}
+
+impl Observed {
+    /// The most flips that are kept: a record may have millions.
+    const KEPT: usize = 20;
+
+    /// Counts a call that is answered otherwise, and keeps it if it is one of the first.
+    pub fn add(&mut self, flip: impl FnOnce() -> Flip, from: Effect, to: Effect) {
+        match Direction::of(from, to) {
+            Some(Direction::Looser) => self.looser += 1,
+            Some(Direction::Stricter) => self.stricter += 1,
+            None => return,
+        }
+        if self.flips.len() < Self::KEPT {
+            self.flips.push(flip());
+        }
+    }
 }
 
 /// What is known of two sets of policies.
@@ -265,10 +286,14 @@ impl Diff {
             .flat_map(|proofs| &proofs.environments)
             .flat_map(|compared| &compared.shifts)
             .filter_map(|shift| Direction::of(shift.from, shift.to));
-        let flips = self.observed.iter().flat_map(|observed| &observed.flips);
-        let flips = flips.filter_map(|flip| Direction::of(flip.from, flip.to));
+        let observed = self.observed.iter().flat_map(|observed| {
+            let looser = (observed.looser > 0).then_some(Direction::Looser);
+            looser
+                .into_iter()
+                .chain((observed.stricter > 0).then_some(Direction::Stricter))
+        });
         let general = self.general.iter().map(|general| general.direction);
-        let all: Vec<Direction> = shifts.chain(flips).chain(general).collect();
+        let all: Vec<Direction> = shifts.chain(observed).chain(general).collect();
         if !all.is_empty() {
             return Known::Different {
                 looser: all.contains(&Direction::Looser),

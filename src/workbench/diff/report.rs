@@ -20,9 +20,6 @@ const HEAD: Style = Style::new().bold();
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 
-/// The most calls that are shown one by one.
-const SHOWN: usize = 20;
-
 /// Everything that is not the same, and what that means for calls.
 ///
 /// # Errors
@@ -177,16 +174,16 @@ fn shift(environment: &str, shift: &Shift, out: &mut dyn Write) -> io::Result<()
 
 fn observation(observed: &Observed, out: &mut dyn Write) -> io::Result<()> {
     let (source, judged) = (observed.source, observed.judged);
-    let flips = &observed.flips;
+    let changed = observed.looser + observed.stricter;
     writeln!(
         out,
-        "  by the {source}: {judged} calls were judged, {} are answered otherwise",
-        flips.len()
+        "  by the {source}: {judged} calls were judged, {changed} are answered otherwise: {} looser, {} stricter",
+        observed.looser, observed.stricter
     )?;
     for (why, count) in &observed.left_out {
         writeln!(out, "    {count} were not judged: {why}")?;
     }
-    for flip in flips.iter().take(SHOWN) {
+    for flip in &observed.flips {
         let way = Direction::of(flip.from, flip.to).map_or("", Direction::name);
         let by = match flip.by.is_empty() {
             true => String::new(),
@@ -198,7 +195,7 @@ fn observation(observed: &Observed, out: &mut dyn Write) -> io::Result<()> {
             flip.from, flip.to, flip.call, flip.place
         )?;
     }
-    match flips.len().checked_sub(SHOWN) {
+    match changed.checked_sub(observed.flips.len()) {
         Some(more) if more > 0 => writeln!(out, "    and {more} more"),
         _ => Ok(()),
     }
@@ -296,6 +293,8 @@ fn json_observed(observed: &Observed) -> Value {
     json!({
         "source": observed.source,
         "judged": observed.judged,
+        "looser": observed.looser,
+        "stricter": observed.stricter,
         "left_out": left_out.collect::<Vec<_>>(),
         "flips": observed.flips.iter().map(json_flip).collect::<Vec<_>>(),
     })
