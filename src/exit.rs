@@ -13,6 +13,8 @@ pub enum Exit {
     Withheld,
     /// The policies cannot be used.
     PolicyInvalid,
+    /// It could not be found out whether what was asked about holds.
+    Unknown,
     /// The command line is wrong.
     Usage,
 }
@@ -26,6 +28,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Denied | Self::Withheld => 2,
             Self::PolicyInvalid => 3,
+            Self::Unknown => 4,
             Self::Usage => 64,
         }
     }

@@ -42,7 +42,7 @@ struct Cli {
     verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ok · 1 failed · 2 denied, or withheld · 3 policy invalid · 64 usage.\n\
+const EXIT_CODES: &str = "Exit codes: 0 ok · 1 failed · 2 denied, or withheld · 3 policy invalid · 4 not found out · 64 usage.\n\
     `hook` has the exit codes of the host's protocol: see docs/hosts.md.";
 
 #[derive(Debug, Subcommand)]

@@ -129,6 +129,15 @@ impl Gate {
         Self { logs: true, ..self }
     }
 
+    /// A gate to which no variable of the environment says anything: it judges the same everywhere.
+    #[must_use]
+    pub fn without_environment(self) -> Self {
+        Self {
+            environment: |_| None,
+            ..self
+        }
+    }
+
     /// How much the operational log says.
     #[must_use]
     pub fn log_level(&self) -> LogLevel {
@@ -260,6 +269,39 @@ impl Gate {
                 Decision::Deny(denial) => Outcome::Deny(Refusal::from(denial).with_text(instead)),
             },
             judgement: trace,
+        }
+    }
+
+    /// Judges requests that somebody made up. Only where nothing is recorded: anywhere else the
+    /// requests of an event are what the facts say.
+    pub fn suppose(&self, requests: &[Request]) -> Passage {
+        let refused = |problem: &str, help: &str| Passage {
+            outcome: Outcome::Deny(Refusal::fault(FaultClass::PolicyError, problem, help)),
+            judgement: None,
+        };
+        let engine = match (&self.engine, self.sink) {
+            (Ok(engine), Sink::Null) => engine,
+            (Ok(_), Sink::State) => return refused("made-up requests are not judged here", ""),
+            (Err(error), _) => return refused(&error.problem, &error.help),
+        };
+        let Judgement {
+            decision,
+            would_decide,
+            verdicts,
+        } = engine.decide(requests);
+        let of = |part: fn(&Request) -> &String| requests.first().map(part).cloned();
+        Passage {
+            outcome: match decision {
+                Decision::Allow(permit) => Outcome::Pass(Cleared::new(permit, Advice::default())),
+                Decision::Ask(pending) => Outcome::Ask(pending),
+                Decision::Deny(denial) => Outcome::Deny(denial.into()),
+            },
+            judgement: Some(Trace {
+                tool: of(|request| &request.context.tool).unwrap_or_default(),
+                cwd: of(|request| &request.context.cwd).unwrap_or_default(),
+                would_decide,
+                verdicts,
+            }),
         }
     }
 

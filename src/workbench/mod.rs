@@ -3,4 +3,11 @@
 //! Nothing here decides anything that happens: events and recorded requests are judged through the
 //! same gate and engine as in a hook, and nothing is recorded.
 
+pub mod diff;
+pub mod props;
+pub mod prove;
+pub mod replay;
 pub mod scene;
+pub mod suggest;
+pub mod suite;
+pub mod workflow;

@@ -12,7 +12,7 @@ mod row;
 #[cfg(feature = "serve")]
 mod ship;
 mod show;
-mod time;
+pub(super) mod time;
 mod verify;
 
 use std::fs::File;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
 }
 
 /// The days of an installation's record, the oldest first.
-fn days(state: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+pub(super) fn days(state: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let dir = directory(state);
     let days = read::days(&dir).map_err(|error| error.0)?;
     if days.is_empty() {
@@ -95,7 +95,7 @@ fn days(state: Option<&Path>) -> Result<Vec<PathBuf>, String> {
 }
 
 /// The folder of an installation's record.
-fn directory(state: Option<&Path>) -> PathBuf {
+pub(super) fn directory(state: Option<&Path>) -> PathBuf {
     let place = Place {
         state: state.map(Path::to_path_buf),
         ..Place::default()

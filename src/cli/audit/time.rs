@@ -5,12 +5,12 @@ use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
 /// Not before.
-pub(super) fn since(text: &str) -> Result<Timestamp, String> {
+pub(in crate::cli) fn since(text: &str) -> Result<Timestamp, String> {
     time(text, false)
 }
 
 /// Before.
-pub(super) fn until(text: &str) -> Result<Timestamp, String> {
+pub(in crate::cli) fn until(text: &str) -> Result<Timestamp, String> {
     time(text, true)
 }
 

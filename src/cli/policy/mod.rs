@@ -2,8 +2,13 @@
 
 mod check;
 mod compile;
+mod diff;
 mod edit;
 mod import;
+mod prove;
+mod replay;
+mod suggest;
+mod test;
 
 use std::io::Write;
 
@@ -23,18 +28,33 @@ enum Verb {
     Check(check::Args),
     /// Compile the policies that are in force here, so that hooks start faster
     Compile(compile::Args),
+    /// Say what two sets of policies do otherwise
+    Diff(diff::Args),
     /// Edit a copy of the policies, check it, and put it in their place only if it is in order
     Edit(edit::Args),
     /// Turn a legacy permission policy in JSON into policy files
     Import(import::Args),
+    /// Prove what the policies do with every call that there can be
+    Prove(prove::Args),
+    /// Try whether the policies decide as the tests beside them say
+    Test(test::Args),
+    /// Judge the calls of a record again, and show what other policies would change
+    Replay(replay::Args),
+    /// Propose the rules that recorded calls would need in order to be allowed
+    Suggest(suggest::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Check(args) => check::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
+        Verb::Diff(args) => diff::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
+        Verb::Prove(args) => prove::run(&args, out),
+        Verb::Test(args) => test::run(&args, out),
+        Verb::Replay(args) => replay::run(&args, out),
+        Verb::Suggest(args) => suggest::run(&args, out),
     }
 }
 

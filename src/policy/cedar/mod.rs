@@ -1,6 +1,7 @@
 //! The Cedar files of all layers: parsed, validated, and each policy made plain data.
 
 pub mod annotations;
+pub mod invariants;
 mod nesting;
 mod references;
 
@@ -23,6 +24,7 @@ use crate::engine::request::{NAMESPACE, ResourceSet, ResourceType};
 use crate::engine::schema::cedar_schema;
 use annotations::Head;
 pub(super) use references::References;
+pub use references::labels;
 
 /// A policy, where it stands, and what it names.
 pub(super) struct Located {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::bundle::Policy;
+use crate::engine::codec::Decoder;
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 
 /// The names that stand behind `.labels.contains(…)` and `.patterns.contains(…)`.
@@ -26,6 +28,19 @@ pub(super) fn of(clauses: &[Clause]) -> References {
         visit(expr, &mut found);
     }
     found
+}
+
+/// The labels that a policy of a bundle names.
+///
+/// # Errors
+/// If the policy is none that this version compiled.
+pub fn labels(policy: &Policy) -> Result<BTreeSet<String>, String> {
+    let decoded = Decoder::default()
+        .policy(&policy.body, "0")
+        .map_err(|error| error.0)?;
+    let tree = decoded.to_pst().map_err(|error| error.to_string())?;
+    let clauses: Vec<Clause> = tree.body().clauses().to_vec();
+    Ok(of(&clauses).labels)
 }
 
 /// What the first condition asks of the resource's labels. Only the first: what stands before it

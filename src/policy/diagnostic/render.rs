@@ -15,6 +15,15 @@ pub const JSON_VERSION: u32 = 1;
 /// Each problem with its lines and a caret under what is wrong, and a last line that counts them.
 #[must_use]
 pub fn text(problems: &[Problem], colour: bool) -> String {
+    let mut out = snippets(problems, colour);
+    out.push_str(&summary(problems));
+    out.push('\n');
+    out
+}
+
+/// Each problem with its lines and a caret under what is wrong.
+#[must_use]
+pub fn snippets(problems: &[Problem], colour: bool) -> String {
     let renderer = if colour {
         Renderer::styled()
     } else {
@@ -26,8 +35,6 @@ pub fn text(problems: &[Problem], colour: bool) -> String {
         out.push_str(&renderer.render(&[group(problem)]));
         out.push_str("\n\n");
     }
-    out.push_str(&summary(problems));
-    out.push('\n');
     out
 }
 
@@ -130,7 +137,9 @@ fn shortened(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize
     start..line
 }
 
-fn json_problem(problem: &Problem) -> Value {
+/// One problem, for programs.
+#[must_use]
+pub fn json_problem(problem: &Problem) -> Value {
     let at = problem.position();
     let file = problem.file.as_ref();
     json!({

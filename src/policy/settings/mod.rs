@@ -10,7 +10,7 @@ pub mod permission;
 pub mod programs;
 pub mod redaction;
 pub mod rosters;
-mod table;
+pub(crate) mod table;
 
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ fn read_packs(
     }
 }
 
-fn read(
+/// Reads a file of this format, and lets `apply` say what its keys mean.
+pub(crate) fn read(
     file: &Arc<SourceFile>,
     reader: &mut Reader<'_>,
     apply: impl FnOnce(Table<'_>, &mut Reader<'_>),
