@@ -15,6 +15,7 @@ use crate::policy::compile::Readers;
 use crate::policy::settings::redaction::NAMES;
 use crate::policy::{self, Base, Locations, Problem};
 use crate::setup::{Coverage, Inspection, KeyState, Rooms};
+use crate::workbench::schema;
 
 /// The rooms of this program.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ pub(crate) struct Connected {
 impl Rooms for Connected {
     fn defaults(&self) -> &[(&str, &str)] {
         self.defaults
-            .get_or_init(|| policy::source::EMBEDDED.to_vec())
+            .get_or_init(|| [policy::source::EMBEDDED, schema::FILES].concat())
     }
 
     fn create_key(&self, state: &Path) -> Result<KeyState, String> {

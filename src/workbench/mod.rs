@@ -4,3 +4,4 @@
 //! same gate and engine as in a hook, and nothing is recorded.
 
 pub mod scene;
+pub mod schema;
