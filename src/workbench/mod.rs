@@ -3,5 +3,6 @@
 //! Nothing here decides anything that happens: events and recorded requests are judged through the
 //! same gate and engine as in a hook, and nothing is recorded.
 
+pub mod format;
 pub mod scene;
 pub mod schema;

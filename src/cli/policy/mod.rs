@@ -3,6 +3,7 @@
 mod check;
 mod compile;
 mod edit;
+mod fmt;
 mod import;
 
 use std::io::Write;
@@ -25,6 +26,8 @@ enum Verb {
     Compile(compile::Args),
     /// Edit a copy of the policies, check it, and put it in their place only if it is in order
     Edit(edit::Args),
+    /// Bring Cedar files into one form
+    Fmt(fmt::Args),
     /// Turn a legacy permission policy in JSON into policy files
     Import(import::Args),
 }
@@ -34,6 +37,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Check(args) => check::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
+        Verb::Fmt(args) => fmt::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
     }
 }
