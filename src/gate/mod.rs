@@ -120,6 +120,15 @@ impl Gate {
         Self { logs: true, ..self }
     }
 
+    /// A gate to which no variable of the environment says anything: it judges the same everywhere.
+    #[must_use]
+    pub fn without_environment(self) -> Self {
+        Self {
+            environment: |_| None,
+            ..self
+        }
+    }
+
     /// How much the operational log says.
     #[must_use]
     pub fn log_level(&self) -> LogLevel {

@@ -1,7 +1,7 @@
 //! What to answer, in our words. A door renders it, and cannot make an allowing one itself.
 
 use crate::engine::bundle::Handling;
-use crate::engine::decision::{Denial, Effect, FaultClass, Pending, Permit, Reason};
+use crate::engine::decision::{Denial, Effect, FaultClass, Obligation, Pending, Permit, Reason};
 
 /// The answer to one event.
 #[must_use]
@@ -131,6 +131,16 @@ impl Outcome {
             Self::Pass(_) => Effect::Allow,
             Self::Ask(_) => Effect::Ask,
             Self::Deny(_) => Effect::Deny,
+        }
+    }
+
+    /// What is owed with the answer.
+    #[must_use]
+    pub fn obligations(&self) -> &[Obligation] {
+        match self {
+            Self::Pass(cleared) => cleared.permit.obligations(),
+            Self::Ask(pending) => pending.obligations(),
+            Self::Deny(_) => &[],
         }
     }
 

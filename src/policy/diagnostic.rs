@@ -109,6 +109,7 @@ codes! {
     UnusedPattern "unused-pattern" "no policy names this pattern",
     BadImport "bad-import" "a legacy policy cannot be taken over",
     Changed "changed" "the files changed in the meantime",
+    FailedTest "failed-test" "a decision test expects something else",
     Unwritable "unwritable" "a file cannot be written",
 }
 
@@ -214,7 +215,7 @@ impl Problem {
 }
 
 /// The line and column of a byte, counted from 1, in characters.
-pub(super) fn place(text: &str, offset: usize) -> (u32, u32) {
+pub(crate) fn place(text: &str, offset: usize) -> (u32, u32) {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -233,7 +234,7 @@ pub(super) fn place(text: &str, offset: usize) -> (u32, u32) {
 }
 
 /// ``did you mean `x`?`` for the nearest of the known words, if one is near.
-pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let lower = word.to_lowercase();
     known
         .into_iter()
@@ -244,7 +245,7 @@ pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// `` `a`, `b` or `c` ``
-pub(super) fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let mut words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match (words.pop(), words.is_empty()) {
         (None, _) => String::new(),
@@ -254,7 +255,7 @@ pub(super) fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> Stri
 }
 
 /// Text of others in a sentence of ours: no control characters, and not too much of it.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     const MOST: usize = 80;
     let mut short: String = text
         .chars()

@@ -75,6 +75,9 @@ pub const SETTINGS_FILES: [&str; 4] = [
 /// The directories whose files this version reads, and how those end.
 const DIRECTORIES: [(&str, &str); 2] = [(redaction::DIR, ".toml"), (rosters::DIR, ".txt")];
 
+/// The directory of the decision tests beside policies. Nothing in it judges anything.
+pub const TESTS: &str = "tests";
+
 /// Names that belong to policies, but that this version does not read.
 const UNSUPPORTED: [&str; 4] = [
     "injection.toml",
@@ -131,6 +134,15 @@ impl Source {
 }
 
 impl SourceFile {
+    /// A file that somebody named, and that is part of no layer.
+    #[must_use]
+    pub fn alone(path: &Path, text: String) -> Arc<Self> {
+        Arc::new(Self {
+            text,
+            ..Self::named(Layer::User, path)
+        })
+    }
+
     fn new(layer: Layer, dir: &str, name: String, text: String) -> Self {
         Self {
             layer,
@@ -142,12 +154,16 @@ impl SourceFile {
 
     /// What stands for a file or directory whose content is not known.
     pub(super) fn unread(layer: Layer, path: &Path) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::named(layer, path))
+    }
+
+    fn named(layer: Layer, path: &Path) -> Self {
+        Self {
             layer,
             name: String::new(),
             path: path.display().to_string(),
             text: String::new(),
-        })
+        }
     }
 }
 
@@ -221,13 +237,17 @@ pub(super) fn read_directory(
     path: &Path,
     problems: &mut Vec<Problem>,
 ) -> Option<Source> {
-    // A workspace's policies can only tighten, so it does not matter who else could write them.
-    let trust = if layer == Layer::Workspace {
-        Trust::Anyone
-    } else {
-        Trust::OwnerOnly
-    };
-    read_trusting(layer, path, trust, problems)
+    read_trusting(layer, path, Trust::of(layer), problems)
+}
+
+impl Trust {
+    const fn of(layer: Layer) -> Self {
+        match layer {
+            // A workspace's policies can only tighten, so it does not matter who else could write them.
+            Layer::Workspace => Self::Anyone,
+            Layer::Organisation | Layer::User | Layer::Embedded => Self::OwnerOnly,
+        }
+    }
 }
 
 /// The same, for a directory whose owner and mode say something else than its layer's.
@@ -256,6 +276,38 @@ pub(super) fn read_trusting(
     }
     let files = reader.files;
     Some(Source::new(layer, dir, files))
+}
+
+/// The decision tests beside the policies of a layer; none if there is no such directory.
+///
+/// Their files are held to the same rules of ownership and size as the policies.
+pub fn read_tests(layer: Layer, path: &Path, problems: &mut Vec<Problem>) -> Vec<Arc<SourceFile>> {
+    let mut reader = Reader {
+        layer,
+        path,
+        trust: Trust::of(layer),
+        total: 0,
+        files: Vec::new(),
+        problems,
+    };
+    let found = Directory::open(path, reader.trust).and_then(|directory| {
+        let Some(mut directory) = directory else {
+            return Ok(None);
+        };
+        let names = directory.names()?;
+        let has_tests = names.iter().any(|name| name == TESTS);
+        Ok(has_tests.then_some(directory))
+    });
+    match found {
+        Ok(Some(directory)) => reader.read_below(&directory, TESTS, ".toml"),
+        Ok(None) => {}
+        Err(refusal) => {
+            let problem = reader.refused("", refusal);
+            reader.problems.push(problem);
+        }
+    }
+    let files = reader.files;
+    Source::new(layer, path.display().to_string(), files).files
 }
 
 struct Reader<'a> {
@@ -410,7 +462,7 @@ fn classify(name: &str) -> Kind {
     if let Some((_, ending)) = DIRECTORIES.into_iter().find(|(known, _)| *known == name) {
         return Kind::Directory(ending);
     }
-    if name.starts_with('.') || ["tests", "README.md", "NOTICE"].contains(&name) {
+    if name.starts_with('.') || [TESTS, "README.md", "NOTICE"].contains(&name) {
         return Kind::Ignored;
     }
     if UNSUPPORTED.contains(&name) {

@@ -4,5 +4,7 @@
 //! same gate and engine as in a hook, and nothing is recorded.
 
 pub mod format;
+pub mod props;
 pub mod scene;
 pub mod schema;
+pub mod suite;

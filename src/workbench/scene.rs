@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::props::Prop;
 use crate::engine::bundle::Bundle;
 use crate::engine::request::Agent;
+use crate::facts::chain::Lineage;
 use crate::gate::event::{Body, Capabilities, Event, EventName, ToolCall};
 use crate::gate::place::Installation;
 use crate::gate::{Gate, Passage, Sink};
@@ -18,8 +20,10 @@ use crate::gate::{Gate, Passage, Sink};
 #[derive(Debug)]
 pub struct Scene {
     gate: Gate,
+    here: Installation,
     workspace: PathBuf,
     home: PathBuf,
+    at: PathBuf,
     // Last, so that the folders outlive what looks into them.
     _root: tempfile::TempDir,
 }
@@ -30,6 +34,15 @@ impl Scene {
     /// # Errors
     /// If the folders cannot be made.
     pub fn new(bundle: Bundle) -> io::Result<Self> {
+        Self::built(|_| bundle)
+    }
+
+    /// The same, under a bundle that depends on where the scene is. No variable of the environment
+    /// says anything here.
+    ///
+    /// # Errors
+    /// If the folders cannot be made.
+    pub fn built(bundle: impl FnOnce(&Path) -> Bundle) -> io::Result<Self> {
         let root = tempfile::Builder::new()
             .prefix("copilot-bridge-scene-")
             .tempdir()?;
@@ -45,12 +58,81 @@ impl Scene {
             state,
             ..Installation::default()
         };
+        let gate = Gate::new(Ok(bundle(&at)), here.clone(), Sink::Null);
         Ok(Self {
-            gate: Gate::new(Ok(bundle), here, Sink::Null),
+            gate: gate.without_environment(),
+            here,
             workspace,
             home,
+            at,
             _root: root,
         })
+    }
+
+    /// The folder that workspace and home are in.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.at
+    }
+
+    /// What a text means that begins with `${workspace}`, `${policies}`, `${state}` or `${temp}`, the
+    /// words of containment.toml for places; any other text means itself.
+    #[must_use]
+    pub fn place(&self, text: &str, workspace: &Path) -> String {
+        let places = [
+            ("${workspace}", workspace.to_path_buf()),
+            ("${policies}", self.at.join("policies")),
+            ("${state}", self.here.state.clone()),
+            ("${temp}", format!("/tmp/agent-{}", self.here.uid).into()),
+        ];
+        for (word, place) in places {
+            if let Some(rest) = text.strip_prefix(word)
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                return format!("{}{rest}", place.display());
+            }
+        }
+        text.to_owned()
+    }
+
+    /// Clears a workspace and the home, and puts these things there instead. The workspace is that of
+    /// a repository, so that it is one wherever in it an agent works.
+    ///
+    /// # Errors
+    /// If something cannot be put there: its index among the props, and why.
+    pub fn furnish(&self, workspace: &Path, props: &[Prop]) -> Result<(), (usize, io::Error)> {
+        let clear = || -> io::Result<()> {
+            for dir in [workspace, &self.home] {
+                if dir.symlink_metadata().is_ok() {
+                    fs::remove_dir_all(dir)?;
+                }
+                fs::create_dir_all(dir)?;
+            }
+            fs::create_dir(workspace.join(".git"))
+        };
+        clear().map_err(|error| (0, error))?;
+        for (index, prop) in props.iter().enumerate() {
+            prop.put(&self.at, workspace, &self.home)
+                .map_err(|error| (index, error))?;
+        }
+        Ok(())
+    }
+
+    /// The id of an agent above which so many others stand.
+    ///
+    /// # Errors
+    /// If that cannot be written down.
+    pub fn agent_at(&self, depth: u32) -> io::Result<Option<String>> {
+        let lineage = Lineage::new(&self.here.state);
+        let mut above: Option<String> = None;
+        for level in 1..=depth {
+            let agent = format!("agent-{level}");
+            if lineage.depth(Some(&agent), None) == 0 {
+                lineage.record(&agent, above.as_deref())?;
+            }
+            above = Some(agent);
+        }
+        Ok(above)
     }
 
     /// The folder that agents work in.

@@ -157,7 +157,7 @@ fn add_label(containment: &mut Containment, table: Table<'_>, reader: &mut Reade
     });
 }
 
-pub(super) fn paths(texts: Vec<Spanned<String>>, reader: &mut Reader<'_>) -> Vec<PathPattern> {
+pub(crate) fn paths(texts: Vec<Spanned<String>>, reader: &mut Reader<'_>) -> Vec<PathPattern> {
     texts
         .into_iter()
         .filter_map(|text| match PathPattern::new(text.get_ref()) {

@@ -9,7 +9,7 @@ pub mod permission;
 pub mod programs;
 pub mod redaction;
 pub mod rosters;
-mod table;
+pub(crate) mod table;
 
 use std::sync::Arc;
 
@@ -102,7 +102,8 @@ fn read_packs(
     }
 }
 
-fn read(
+/// Reads a file of this format, and lets `apply` say what its keys mean.
+pub(crate) fn read(
     file: &Arc<SourceFile>,
     reader: &mut Reader<'_>,
     apply: impl FnOnce(Table<'_>, &mut Reader<'_>),

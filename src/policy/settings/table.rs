@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -36,44 +37,52 @@ pub enum Merge {
 }
 
 /// The key `name`, merged like that.
-pub(super) const fn key(name: &'static str, merge: Merge) -> Key {
+pub(crate) const fn key(name: &'static str, merge: Merge) -> Key {
     Key { name, merge }
 }
 
 /// The file that is being read, and what is wrong with it so far.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     /// The file.
-    pub(super) file: &'a Arc<SourceFile>,
+    pub(crate) file: &'a Arc<SourceFile>,
     /// Whether its layer is the base.
-    pub(super) base: bool,
+    pub(crate) base: bool,
     /// Whether there is time to try what could only be wrong if nobody had tried it before.
-    pub(super) thorough: bool,
+    pub(crate) thorough: bool,
     /// What is wrong so far, with any file.
-    pub(super) problems: &'a mut Vec<Problem>,
+    pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl Reader<'_> {
     /// Notes a problem at a place of the file.
-    pub(super) fn push(&mut self, span: Range<usize>, problem: Problem) {
+    pub(crate) fn push(&mut self, span: Range<usize>, problem: Problem) {
         self.problems.push(problem.at(self.file, span));
     }
 
     /// The name of the file's layer, as ids start with it.
-    pub(super) fn layer(&self) -> String {
+    pub(crate) fn layer(&self) -> String {
         self.file.layer.prefix().to_owned()
     }
 }
 
+/// An entry of a list that holds texts and tables.
+pub(crate) enum Entry<'t> {
+    /// A text.
+    Text(&'t str),
+    /// A table.
+    Table(Table<'t>),
+}
+
 /// One table of the file.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'t> {
+pub(crate) struct Table<'t> {
     map: &'t DeTable<'t>,
     span: (usize, usize),
 }
 
 impl<'t> Table<'t> {
     /// The table whose content stands at `span`.
-    pub(super) fn new(map: &'t DeTable<'t>, span: Range<usize>) -> Self {
+    pub(crate) fn new(map: &'t DeTable<'t>, span: Range<usize>) -> Self {
         Self {
             map,
             span: (span.start, span.end),
@@ -81,12 +90,12 @@ impl<'t> Table<'t> {
     }
 
     /// The bytes of the table's header, or of its braces.
-    pub(super) fn span(&self) -> Range<usize> {
+    pub(crate) fn span(&self) -> Range<usize> {
         self.span.0..self.span.1
     }
 
     /// Notes every key that is not among `keys`, or that only the base may have.
-    pub(super) fn check(&self, keys: &[Key], reader: &mut Reader<'_>) {
+    pub(crate) fn check(&self, keys: &[Key], reader: &mut Reader<'_>) {
         for name in self.map.keys() {
             let word = name.get_ref().as_ref();
             let Some(key) = keys.iter().find(|key| key.name == word) else {
@@ -111,18 +120,18 @@ impl<'t> Table<'t> {
     }
 
     /// Whether the table has that key.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.map.contains_key(name)
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<String>> {
+    pub(crate) fn text(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<String>> {
         let value = self.value(name)?;
         as_text(value, reader)
     }
 
     /// A text that has to be there and may not be empty.
-    pub(super) fn required_text(
+    pub(crate) fn required_text(
         &self,
         name: &str,
         reader: &mut Reader<'_>,
@@ -141,13 +150,13 @@ impl<'t> Table<'t> {
     }
 
     /// Notes that a key is not there.
-    pub(super) fn missing(&self, name: &str, reader: &mut Reader<'_>) {
+    pub(crate) fn missing(&self, name: &str, reader: &mut Reader<'_>) {
         let problem = Problem::error(Code::MissingKey, format!("`{name}` is missing"));
         reader.push(self.span(), problem);
     }
 
     /// `true` or `false`; without the key, `false`.
-    pub(super) fn flag(&self, name: &str, reader: &mut Reader<'_>) -> bool {
+    pub(crate) fn flag(&self, name: &str, reader: &mut Reader<'_>) -> bool {
         let Some(value) = self.value(name) else {
             return false;
         };
@@ -158,7 +167,7 @@ impl<'t> Table<'t> {
     }
 
     /// A whole number within the range.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         name: &str,
         range: std::ops::RangeInclusive<u32>,
@@ -185,7 +194,7 @@ impl<'t> Table<'t> {
     }
 
     /// Two whole numbers within the range.
-    pub(super) fn pair(
+    pub(crate) fn pair(
         &self,
         name: &str,
         range: std::ops::RangeInclusive<u32>,
@@ -222,7 +231,7 @@ impl<'t> Table<'t> {
     }
 
     /// A number that may have a fraction.
-    pub(super) fn fraction(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<f64>> {
+    pub(crate) fn fraction(&self, name: &str, reader: &mut Reader<'_>) -> Option<Spanned<f64>> {
         let value = self.value(name)?;
         let number = match value.get_ref() {
             DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
@@ -241,7 +250,7 @@ impl<'t> Table<'t> {
     }
 
     /// One of several words.
-    pub(super) fn choice<T: Copy>(
+    pub(crate) fn choice<T: Copy>(
         &self,
         name: &str,
         words: &[(&'static str, T)],
@@ -263,7 +272,7 @@ impl<'t> Table<'t> {
     }
 
     /// A list of texts; without the key, an empty one.
-    pub(super) fn texts(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Spanned<String>> {
+    pub(crate) fn texts(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Spanned<String>> {
         let Some(value) = self.value(name) else {
             return Vec::new();
         };
@@ -278,7 +287,7 @@ impl<'t> Table<'t> {
     }
 
     /// A table, `[name]`.
-    pub(super) fn table(&self, name: &str, reader: &mut Reader<'_>) -> Option<Table<'t>> {
+    pub(crate) fn table(&self, name: &str, reader: &mut Reader<'_>) -> Option<Table<'t>> {
         let value = self.value(name)?;
         let table = value.get_ref().as_table();
         if table.is_none() {
@@ -288,7 +297,7 @@ impl<'t> Table<'t> {
     }
 
     /// Tables, `[[name]]`; without the key, none.
-    pub(super) fn tables(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Table<'t>> {
+    pub(crate) fn tables(&self, name: &str, reader: &mut Reader<'_>) -> Vec<Table<'t>> {
         let Some(value) = self.value(name) else {
             return Vec::new();
         };
@@ -308,8 +317,60 @@ impl<'t> Table<'t> {
             .collect()
     }
 
+    /// The names of the keys, and where they stand.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&'t str, Range<usize>)> {
+        let map = self.map;
+        map.keys()
+            .map(|name| (name.get_ref().as_ref(), name.span()))
+    }
+
+    /// A list whose entries are texts or tables; without the key, an empty one.
+    pub(crate) fn entries(
+        &self,
+        name: &str,
+        reader: &mut Reader<'_>,
+    ) -> Vec<(Range<usize>, Entry<'t>)> {
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
+        let Some(array) = value.get_ref().as_array() else {
+            wrong_type(value, "a list", reader);
+            return Vec::new();
+        };
+        let mut entries = Vec::new();
+        for entry in array.iter() {
+            match entry.get_ref() {
+                DeValue::String(text) => {
+                    entries.push((entry.span(), Entry::Text(text.as_ref())));
+                }
+                DeValue::Table(map) => {
+                    let table = Table::new(map, entry.span());
+                    entries.push((entry.span(), Entry::Table(table)));
+                }
+                _ => wrong_type(entry, "a text or a table", reader),
+            }
+        }
+        entries
+    }
+
+    /// A table as JSON has it, each text of it as `write` writes it.
+    pub(crate) fn object(
+        &self,
+        name: &str,
+        write: fn(&str) -> String,
+        reader: &mut Reader<'_>,
+    ) -> Option<Spanned<Value>> {
+        let value = self.value(name)?;
+        if value.get_ref().as_table().is_none() {
+            wrong_type(value, "a table", reader);
+            return None;
+        }
+        let json = as_json(value, write, reader)?;
+        Some(Spanned::new(value.span(), json))
+    }
+
     /// Where the value of that key stands.
-    pub(super) fn span_of(&self, name: &str) -> Range<usize> {
+    pub(crate) fn span_of(&self, name: &str) -> Range<usize> {
         self.value(name).map_or_else(|| self.span(), Spanned::span)
     }
 
@@ -324,6 +385,44 @@ fn as_text(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Span
         wrong_type(value, "a text", reader);
     }
     Some(Spanned::new(value.span(), text?.to_owned()))
+}
+
+fn as_json(
+    value: &Spanned<DeValue<'_>>,
+    write: fn(&str) -> String,
+    reader: &mut Reader<'_>,
+) -> Option<Value> {
+    let number = match value.get_ref() {
+        DeValue::String(text) => return Some(Value::String(write(text))),
+        DeValue::Boolean(flag) => return Some(Value::Bool(*flag)),
+        DeValue::Array(array) => {
+            let entries = array.iter().map(|entry| as_json(entry, write, reader));
+            return entries.collect::<Option<Vec<Value>>>().map(Value::Array);
+        }
+        DeValue::Table(map) => {
+            let entries = map.iter().map(|(name, entry)| {
+                let name = name.get_ref().as_ref().to_owned();
+                Some((name, as_json(entry, write, reader)?))
+            });
+            return entries.collect::<Option<_>>().map(Value::Object);
+        }
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
+                .ok()
+                .map(Value::from)
+        }
+        DeValue::Float(float) => float
+            .as_str()
+            .replace('_', "")
+            .parse::<f64>()
+            .ok()
+            .and_then(|float| serde_json::Number::from_f64(float).map(Value::Number)),
+        DeValue::Datetime(_) => None,
+    };
+    if number.is_none() {
+        wrong_type(value, "what JSON has", reader);
+    }
+    number
 }
 
 fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str, reader: &mut Reader<'_>) {

@@ -36,19 +36,7 @@ pub(super) fn read(table: Table<'_>, reader: &mut Reader<'_>) -> Vec<Example> {
 
 impl Example {
     fn new(written: &Spanned<String>) -> Self {
-        let expanded = expand(written.get_ref());
-        let (mut text, mut secrets) = (String::new(), Vec::new());
-        let mut rest = expanded.as_str();
-        while let Some((before, from)) = rest.split_once("<<") {
-            let Some((secret, behind)) = from.split_once(">>") else {
-                break;
-            };
-            text.push_str(before);
-            secrets.push(text.len()..text.len() + secret.len());
-            text.push_str(secret);
-            rest = behind;
-        }
-        text.push_str(rest);
+        let (text, secrets) = marked(written.get_ref());
         Self {
             text,
             secrets,
@@ -99,8 +87,26 @@ impl Example {
     }
 }
 
+/// The text that is written with what is secret between `<<` and `>>`, expanded; and where that is.
+pub(crate) fn marked(written: &str) -> (String, Vec<Range<usize>>) {
+    let expanded = expand(written);
+    let (mut text, mut secrets) = (String::new(), Vec::new());
+    let mut rest = expanded.as_str();
+    while let Some((before, from)) = rest.split_once("<<") {
+        let Some((secret, behind)) = from.split_once(">>") else {
+            break;
+        };
+        text.push_str(before);
+        secrets.push(text.len()..text.len() + secret.len());
+        text.push_str(secret);
+        rest = behind;
+    }
+    text.push_str(rest);
+    (text, secrets)
+}
+
 /// The text with `{class:n}` replaced by so many bytes of that class, always the same ones.
-fn expand(written: &str) -> String {
+pub(crate) fn expand(written: &str) -> String {
     let mut text = String::new();
     let mut state = written
         .bytes()

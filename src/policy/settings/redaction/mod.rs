@@ -1,6 +1,6 @@
 //! `redaction/*.toml`: packs of rules, one in each file.
 
-mod example;
+pub(crate) mod example;
 pub mod rule;
 
 use std::collections::BTreeSet;
