@@ -72,6 +72,16 @@ fn in_form(text: &str) -> Option<String> {
     (same && comments(text).eq(comments(&out))).then_some(out)
 }
 
+/// The policies of a text, each up to its semicolon.
+pub(super) fn policies(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let piece = Piece::first(rest)?;
+        rest = piece.rest;
+        Some(piece.policy)
+    })
+}
+
 /// One policy and what stands around it.
 struct Piece<'t> {
     /// Comments and empty lines above it.

@@ -8,3 +8,4 @@ pub mod props;
 pub mod scene;
 pub mod schema;
 pub mod suite;
+pub mod templates;

@@ -5,6 +5,7 @@ mod compile;
 mod edit;
 mod fmt;
 mod import;
+mod new;
 
 use std::io::Write;
 
@@ -30,6 +31,8 @@ enum Verb {
     Fmt(fmt::Args),
     /// Turn a legacy permission policy in JSON into policy files
     Import(import::Args),
+    /// Write policies to begin with, for a kind of work
+    New(new::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -39,6 +42,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Fmt(args) => fmt::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
+        Verb::New(args) => new::run(&args, out),
     }
 }
 

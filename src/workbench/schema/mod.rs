@@ -9,6 +9,7 @@ mod entities;
 mod permission;
 mod redaction;
 mod shape;
+mod suite;
 
 use cedar_policy::SchemaFragment;
 use serde_json::{Map, Value, json};
@@ -42,6 +43,7 @@ pub fn documents() -> Vec<Document> {
         entities::document(),
         permission::document(),
         redaction::document(),
+        suite::document(),
     ]
 }
 
@@ -66,6 +68,10 @@ pub const FILES: &[(&str, &str)] = &[
     (
         ".schemas/redaction.json",
         include_str!("../../../schemas/policy/redaction.json"),
+    ),
+    (
+        ".schemas/tests.json",
+        include_str!("../../../schemas/policy/tests.json"),
     ),
 ];
 
@@ -134,11 +140,13 @@ fn describe_table(table: &Table, schema: &mut Map<String, Value>) {
         schema.insert("required".to_owned(), json!(required));
     }
     if !table.one_of.is_empty() {
-        let one_of: Vec<Value> = table
-            .one_of
-            .iter()
-            .map(|name| json!({ "required": [name] }))
-            .collect();
+        let one = |name: &&str| match table.exception {
+            Some((exception, beside)) if exception == *name => {
+                json!({ "required": [name], "not": { "required": [beside] } })
+            }
+            _ => json!({ "required": [name] }),
+        };
+        let one_of: Vec<Value> = table.one_of.iter().map(one).collect();
         schema.insert("oneOf".to_owned(), json!(one_of));
     }
     if !table.rules.is_empty() {
@@ -191,6 +199,16 @@ fn describe_shape(shape: &Shape, schema: &mut Map<String, Value>) {
             describe_shape(entry, &mut items);
             json!({ "type": "array", "items": items, "minItems": 1 })
         }
+        Shape::Entries(table) => {
+            let mut item = Map::new();
+            describe_table(table, &mut item);
+            json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, item] } })
+        }
+        Shape::Lists => {
+            let texts = json!({ "type": "array", "items": { "type": "string" } });
+            json!({ "type": "object", "additionalProperties": texts })
+        }
+        Shape::Free => json!({ "type": "object" }),
         Shape::Table(table) => return describe_table(table, schema),
         Shape::Tables(table) => {
             let mut items = Map::new();

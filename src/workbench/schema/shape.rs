@@ -15,6 +15,8 @@ pub struct Table {
     pub fields: Vec<Field>,
     /// Keys of which exactly one has to be there; empty: no such rule.
     pub one_of: &'static [&'static str],
+    /// A key of those that does not count beside another.
+    pub exception: Option<(&'static str, &'static str)>,
     /// What else holds, as JSON Schemas.
     pub rules: Vec<Value>,
 }
@@ -59,6 +61,12 @@ pub enum Shape {
     Texts(Box<Shape>),
     /// A list that is not empty.
     Several(Box<Shape>),
+    /// A list of texts and tables.
+    Entries(Table),
+    /// A table with any keys, whose values are lists of texts.
+    Lists,
+    /// A table with any keys.
+    Free,
     /// `[name]`
     Table(Table),
     /// `[[name]]`
@@ -72,6 +80,7 @@ impl Table {
             keys,
             fields: fields.into_iter().collect(),
             one_of: &[],
+            exception: None,
             rules: Vec::new(),
         }
     }
@@ -79,6 +88,12 @@ impl Table {
     /// The same table, with exactly one of these keys.
     pub(super) fn with_one_of(mut self, names: &'static [&'static str]) -> Self {
         self.one_of = names;
+        self
+    }
+
+    /// The same table; the first of these does not count among those beside the second.
+    pub(super) fn with_exception(mut self, name: &'static str, beside: &'static str) -> Self {
+        self.exception = Some((name, beside));
         self
     }
 
