@@ -74,11 +74,16 @@ fn in_form(text: &str) -> Option<String> {
 
 /// The policies of a text, each up to its semicolon.
 pub(super) fn policies(text: &str) -> impl Iterator<Item = &str> {
+    commented(text).map(|(_, policy)| policy)
+}
+
+/// The policies of a text, each with what stands above it.
+pub(super) fn commented(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let piece = Piece::first(rest)?;
         rest = piece.rest;
-        Some(piece.policy)
+        Some((piece.above, piece.policy))
     })
 }
 

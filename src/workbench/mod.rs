@@ -7,5 +7,6 @@ pub mod format;
 pub mod props;
 pub mod scene;
 pub mod schema;
+pub mod show;
 pub mod suite;
 pub mod templates;

@@ -22,8 +22,10 @@ mod mirrors;
 mod operational_log;
 mod parity;
 mod policies;
+mod policy_fmt;
 mod policy_import;
 mod policy_new;
+mod policy_show;
 mod program;
 mod record;
 mod redact;
@@ -37,3 +39,4 @@ mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;
 mod stress;
+mod toml_schemas;

@@ -6,6 +6,7 @@ mod edit;
 mod fmt;
 mod import;
 mod new;
+mod show;
 
 use std::io::Write;
 
@@ -33,6 +34,8 @@ enum Verb {
     Import(import::Args),
     /// Write policies to begin with, for a kind of work
     New(new::Args),
+    /// Say what is in force here, from which layer, in words
+    Show(show::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -43,6 +46,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Fmt(args) => fmt::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
         Verb::New(args) => new::run(&args, out),
+        Verb::Show(args) => show::run(&args, out),
     }
 }
 
