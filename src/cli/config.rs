@@ -10,7 +10,7 @@ use super::place::Place;
 use super::{Format, Outcome, policy};
 use crate::audit::mirror;
 use crate::config::{self, AuditDirectory};
-use crate::engine::bundle::Settings;
+use crate::engine::bundle::{Bundle, Settings};
 use crate::exit::Exit;
 use crate::gate::place::Installation;
 
@@ -48,9 +48,45 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             return Ok(Exit::PolicyInvalid);
         }
     };
+    let rows = rows(&args.place, &bundle, cwd.as_deref())?;
+    match args.format {
+        Format::Text => {
+            for (key, value, origin) in rows {
+                if args.origin {
+                    writeln!(out, "{key} = {value}    # {origin}")?;
+                } else {
+                    writeln!(out, "{key} = {value}")?;
+                }
+            }
+        }
+        Format::Json => {
+            let all: serde_json::Map<_, _> = rows
+                .into_iter()
+                .map(|(key, value, origin)| {
+                    (key.to_owned(), json!({"value": value, "origin": origin}))
+                })
+                .collect();
+            writeln!(out, "{:#}", serde_json::Value::Object(all))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// A setting: its name, its value, and where that comes from.
+pub(super) type Row = (&'static str, serde_json::Value, String);
+
+/// Every setting that is in force.
+///
+/// # Errors
+/// If a variable of the environment has a value that it cannot have.
+pub(super) fn rows(
+    place: &Place,
+    bundle: &Bundle,
+    cwd: Option<&Path>,
+) -> Result<Vec<Row>, config::ConfigError> {
     let settings = &bundle.settings;
     let effective = config::effective(settings, |name| std::env::var(name).ok())?;
-    let here = args.place.installation();
+    let here = place.installation();
     let from = |key: &str| {
         settings.origins.get(key).map_or_else(
             || "default".to_owned(),
@@ -58,8 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         )
     };
     let variable = std::env::var(config::AUDIT_LOG_DIR).ok();
-    let (record, record_origin) = match config::audit_directory(variable.as_deref(), cwd.as_deref())
-    {
+    let (record, record_origin) = match config::audit_directory(variable.as_deref(), cwd) {
         AuditDirectory::Honoured(dir) => (dir, format!("environment ({})", config::AUDIT_LOG_DIR)),
         AuditDirectory::Unset => (here.state.join("audit"), "state directory".to_owned()),
         AuditDirectory::Ignored(why) => {
@@ -67,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         }
     };
     let limits = &settings.limits;
-    let rows = [
+    Ok(vec![
         ("mode", json!(settings.mode), from("mode")),
         ("limits.depth", json!(limits.depth), from("limits.depth")),
         (
@@ -146,28 +181,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             json!(bundle.digest),
             "all layers".to_owned(),
         ),
-    ];
-    match args.format {
-        Format::Text => {
-            for (key, value, origin) in rows {
-                if args.origin {
-                    writeln!(out, "{key} = {value}    # {origin}")?;
-                } else {
-                    writeln!(out, "{key} = {value}")?;
-                }
-            }
-        }
-        Format::Json => {
-            let all: serde_json::Map<_, _> = rows
-                .into_iter()
-                .map(|(key, value, origin)| {
-                    (key.to_owned(), json!({"value": value, "origin": origin}))
-                })
-                .collect();
-            writeln!(out, "{:#}", serde_json::Value::Object(all))?;
-        }
-    }
-    Ok(Exit::Ok)
+    ])
 }
 
 /// Each exception that has not expired, and from when on it means nothing.

@@ -1,6 +1,7 @@
 //! The command line: one file a verb. `hook` is recognised before anything else is built.
 
 mod audit;
+mod color;
 mod completions;
 mod config;
 mod demo;
@@ -38,6 +39,9 @@ use journal::Journal;
 #[derive(Debug, Parser)]
 #[command(name = "copilot-bridge", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    color: color::Color,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -104,6 +108,7 @@ pub fn main() -> ExitCode {
         let rest = rest.into_iter().skip(1);
         return ExitCode::from(hook::main(std::iter::once(program).chain(rest), started));
     }
+    let hasty = color::Color::of(&rest);
     let line = std::iter::once(program).chain(rest);
     let parsed = Cli::command()
         .try_get_matches_from(line)
@@ -111,6 +116,7 @@ pub fn main() -> ExitCode {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
+            hasty.apply();
             let _ = error.print();
             let exit = if error.use_stderr() {
                 Exit::Usage
@@ -120,6 +126,7 @@ pub fn main() -> ExitCode {
             return exit.into();
         }
     };
+    cli.color.apply();
     let journal = Journal::of(&matches, started);
     journal.iter().for_each(Journal::begins);
     let mut out = anstream::stdout().lock();

@@ -15,7 +15,7 @@ use crate::policy::compile::Readers;
 use crate::policy::settings::redaction::NAMES;
 use crate::policy::{self, Base, Locations, Problem};
 use crate::setup::{Coverage, Inspection, KeyState, Rooms};
-use crate::workbench::suite;
+use crate::workbench::{schema, suite};
 
 /// The rooms of this program.
 #[derive(Debug, Default)]
@@ -25,8 +25,10 @@ pub(crate) struct Connected {
 
 impl Rooms for Connected {
     fn defaults(&self) -> &[(&str, &str)] {
-        self.defaults
-            .get_or_init(|| [policy::source::EMBEDDED, suite::embedded::EMBEDDED].concat())
+        self.defaults.get_or_init(|| {
+            let tests = suite::embedded::EMBEDDED;
+            [policy::source::EMBEDDED, tests, schema::FILES].concat()
+        })
     }
 
     fn create_key(&self, state: &Path) -> Result<KeyState, String> {

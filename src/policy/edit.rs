@@ -148,6 +148,22 @@ pub fn publish(
     Ok(names)
 }
 
+/// Replaces one file by a text that means the same, in one step and with its mode.
+///
+/// # Errors
+/// If the file does not hold `before` any more, or cannot be written.
+pub fn rewrite(path: &Path, before: &str, after: &str) -> Result<(), Problem> {
+    let unwritable = |error: io::Error| unwritable(Layer::User, path, &error);
+    // What a link leads to is changed, not the link.
+    let file = path.canonicalize().map_err(unwritable)?;
+    if fs::read(&file).map_err(unwritable)? != before.as_bytes() {
+        let text = "the file changed in the meantime";
+        return Err(changed(Layer::User, path, text));
+    }
+    let mode = disk::mode(&file).unwrap_or(0o644);
+    disk::replace(&file, after.as_bytes(), mode).map_err(unwritable)
+}
+
 /// Held while files are replaced. It stays: removing it would let two holders in.
 const LOCK: &str = ".lock";
 

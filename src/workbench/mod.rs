@@ -4,10 +4,14 @@
 //! same gate and engine as in a hook, and nothing is recorded.
 
 pub mod diff;
+pub mod format;
 pub mod props;
 pub mod prove;
 pub mod replay;
 pub mod scene;
+pub mod schema;
+pub mod show;
 pub mod suggest;
 pub mod suite;
+pub mod templates;
 pub mod workflow;

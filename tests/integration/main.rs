@@ -9,6 +9,7 @@
 use copilot_bridge as bridge;
 
 mod audit;
+mod ci_pieces;
 mod command_lines;
 mod completions;
 mod defects;
@@ -25,9 +26,12 @@ mod operational_log;
 mod parity;
 mod policies;
 mod policy_diff;
+mod policy_fmt;
 mod policy_import;
+mod policy_new;
 mod policy_prove;
 mod policy_replay;
+mod policy_show;
 mod policy_suggest;
 mod policy_test;
 mod program;
@@ -43,3 +47,4 @@ mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;
 mod stress;
+mod toml_schemas;

@@ -29,6 +29,8 @@ enum Format {
     Json,
     /// For code scanning
     Sarif,
+    /// For GitHub, as workflow commands
+    Github,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
@@ -57,6 +59,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
             }
         }
         Format::Json => writeln!(out, "{:#}", render::json(&checked.problems))?,
+        Format::Github => out.write_all(render::github(&checked.problems).as_bytes())?,
         Format::Sarif => writeln!(out, "{:#}", render::sarif(&checked.problems))?,
     }
     Ok(if checked.bundle.is_some() {

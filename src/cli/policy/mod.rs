@@ -4,9 +4,12 @@ mod check;
 mod compile;
 mod diff;
 mod edit;
+mod fmt;
 mod import;
+mod new;
 mod prove;
 mod replay;
+mod show;
 mod suggest;
 mod test;
 
@@ -32,6 +35,8 @@ enum Verb {
     Diff(diff::Args),
     /// Edit a copy of the policies, check it, and put it in their place only if it is in order
     Edit(edit::Args),
+    /// Bring Cedar files into one form
+    Fmt(fmt::Args),
     /// Turn a legacy permission policy in JSON into policy files
     Import(import::Args),
     /// Prove what the policies do with every call that there can be
@@ -42,6 +47,10 @@ enum Verb {
     Replay(replay::Args),
     /// Propose the rules that recorded calls would need in order to be allowed
     Suggest(suggest::Args),
+    /// Write policies to begin with, for a kind of work
+    New(new::Args),
+    /// Say what is in force here, from which layer, in words
+    Show(show::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
@@ -50,11 +59,14 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Diff(args) => diff::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
+        Verb::Fmt(args) => fmt::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
         Verb::Prove(args) => prove::run(&args, out),
         Verb::Test(args) => test::run(&args, out),
         Verb::Replay(args) => replay::run(&args, out),
         Verb::Suggest(args) => suggest::run(&args, out),
+        Verb::New(args) => new::run(&args, out),
+        Verb::Show(args) => show::run(&args, out),
     }
 }
 

@@ -82,7 +82,7 @@ pub const KEYS: &[Key] = &[
 pub const PROP: &[Key] = &[each("path"), each("text"), each("link"), each("hard_link")];
 
 /// The keys of an entry of `entities` that is no text.
-const ENTITY: &[Key] = &[each("name"), each("phi")];
+pub const ENTITY: &[Key] = &[each("name"), each("phi")];
 
 /// What happens in a test.
 const FORMS: [&str; 10] = [

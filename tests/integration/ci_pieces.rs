@@ -1,0 +1,174 @@
+//! What users put into their own pipelines: hooks for pre-commit, and an action for GitHub. The
+//! commands in them are run as they are written.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::program::{Answer, Stage, binary, run};
+
+/// Verbs that these pieces name and that this version does not have.
+const TO_COME: [&str; 2] = ["lint", "test"];
+
+fn yaml(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A repository with policies that pass.
+fn repository() -> Stage {
+    let stage = Stage::new();
+    let mut new = stage.command(&["policy", "new", "--template", "web-app"]);
+    new.arg(stage.path("ws/policies"));
+    assert_eq!(run(new).code, 0);
+    stage
+}
+
+/// Makes policies of it that are broken and out of form.
+fn broken(stage: &Stage) {
+    let path = stage.path("ws/policies/web-app.cedar");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        path,
+        text.replacen("resource.private &&", "resource.privat   &&", 1),
+    )
+    .unwrap();
+}
+
+fn knows(stage: &Stage, verb: &str) -> bool {
+    let help = run(stage.command(&["policy", "--help"])).text;
+    let known = help
+        .lines()
+        .any(|line| line.split_whitespace().next() == Some(verb));
+    assert!(
+        known || TO_COME.contains(&verb),
+        "there is no `policy {verb}`"
+    );
+    known
+}
+
+/// A shell with the program on its path.
+fn shell(stage: &Stage, script: &str, variables: &[(&str, &str)]) -> Answer {
+    let folder = binary().parent().unwrap().display().to_string();
+    let mut command = Command::new("bash");
+    command
+        .args(["-eo", "pipefail", "-c", script])
+        .current_dir(stage.workspace())
+        .env_clear();
+    command
+        .env("PATH", format!("{folder}:/usr/bin:/bin"))
+        .envs(variables.iter().copied());
+    Answer::of(&command.output().unwrap())
+}
+
+#[test]
+fn the_hooks_of_pre_commit_run() {
+    let hooks = yaml(".pre-commit-hooks.yaml");
+    let hooks = hooks.as_array().unwrap();
+    let ids: Vec<&str> = hooks
+        .iter()
+        .map(|hook| hook["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        ["check", "lint", "test", "fmt"].map(|verb| format!("copilot-bridge-{verb}"))
+    );
+    let (good, bad) = (repository(), repository());
+    broken(&bad);
+    for hook in hooks {
+        let entry = hook["entry"].as_str().unwrap();
+        let verb = entry.rsplit(' ').next().unwrap();
+        assert_eq!(hook["language"], "system");
+        regex::Regex::new(hook["files"].as_str().unwrap()).unwrap();
+        if !knows(&good, verb) {
+            continue;
+        }
+        // pre-commit adds the arguments, then the files that changed.
+        let args = hook["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        let mut line: Vec<&str> = std::iter::once(entry).chain(args).collect();
+        if hook["pass_filenames"] != false {
+            line.push("policies/web-app.cedar");
+        }
+        let line = line.join(" ");
+        let answer = shell(&good, &line, &[]);
+        assert_eq!(answer.code, 0, "{line}: {answer:?}");
+        // What is out of form is put into it, and pre-commit sees that a file has changed.
+        let before = fs::read_to_string(bad.path("ws/policies/web-app.cedar")).unwrap();
+        let answer = shell(&bad, &line, &[]);
+        let after = fs::read_to_string(bad.path("ws/policies/web-app.cedar")).unwrap();
+        assert!(answer.code != 0 || before != after, "{line}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_action_for_github_runs() {
+    let action = yaml("action.yml");
+    assert_eq!(action["runs"]["using"], "composite");
+    let inputs = action["inputs"].as_object().unwrap();
+    for (name, input) in inputs {
+        assert!(
+            input["description"].is_string() && input["default"].is_string(),
+            "{name}"
+        );
+    }
+    let (good, bad) = (repository(), repository());
+    broken(&bad);
+    let program = binary().display().to_string();
+    let mut verbs = Vec::new();
+    for step in action["runs"]["steps"].as_array().unwrap() {
+        assert_eq!(step["shell"], "bash");
+        let script = step["run"].as_str().unwrap();
+        // Whatever a user writes reaches a script as a variable, and never as a part of it.
+        assert!(!script.contains("${{"), "{script}");
+        let Some(verb) = script
+            .split(" policy ")
+            .nth(1)
+            .map(|rest| rest.split(' ').next().unwrap())
+        else {
+            assert!(
+                script.starts_with("cargo install ") && step["if"] == "inputs.binary == ''",
+                "{script}"
+            );
+            continue;
+        };
+        let env = step["env"].as_object().unwrap();
+        let given = [
+            ("BRIDGE", program.as_str()),
+            ("POLICIES", "policies"),
+            ("THRESHOLD", "0"),
+        ];
+        for (name, value) in env {
+            assert!(given.iter().any(|(known, _)| known == name), "{name}");
+            for input in value.as_str().unwrap().split("inputs.").skip(1) {
+                let input: String = input
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '-')
+                    .collect();
+                assert!(inputs.contains_key(&input), "there is no input `{input}`");
+            }
+        }
+        verbs.push(verb);
+        if !knows(&good, verb) {
+            continue;
+        }
+        let variables: Vec<(&str, &str)> = given
+            .into_iter()
+            .filter(|(name, _)| env.contains_key(*name))
+            .collect();
+        let answer = shell(&good, script, &variables);
+        assert_eq!(answer.code, 0, "{script}: {answer:?}");
+        let answer = shell(&bad, script, &variables);
+        assert_ne!(answer.code, 0, "{script}: {answer:?}");
+        if verb == "check" {
+            let at = "::error title=validation,file=policies/web-app.cedar,line=";
+            assert!(answer.text.starts_with(at), "{}", answer.text);
+        }
+    }
+    assert_eq!(verbs, ["check", "fmt", "lint", "test"]);
+}
