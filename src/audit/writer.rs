@@ -181,6 +181,19 @@ impl Log {
         })
     }
 
+    /// Appends a line about what this program did by itself, to the disk itself.
+    ///
+    /// # Errors
+    /// If the line is not in the record whole.
+    pub fn note(
+        &self,
+        kind: Kind,
+        event: &'static str,
+        detail: serde_json::Value,
+    ) -> Result<Position, AuditError> {
+        self.append(&notice(kind, event, detail), true)
+    }
+
     /// Signs what the record is now, however long it takes to know. Nothing for an empty record.
     ///
     /// # Errors

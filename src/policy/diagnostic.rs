@@ -109,6 +109,7 @@ codes! {
     UnusedPattern "unused-pattern" "no policy names this pattern",
     BadImport "bad-import" "a legacy policy cannot be taken over",
     Changed "changed" "the files changed in the meantime",
+    Expired "expired" "the time of a bundle is over",
     Unwritable "unwritable" "a file cannot be written",
 }
 

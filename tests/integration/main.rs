@@ -9,6 +9,7 @@
 use copilot_bridge as bridge;
 
 mod audit;
+mod bundles;
 mod command_lines;
 mod completions;
 mod explain;
