@@ -189,9 +189,15 @@ impl Log {
         &self,
         kind: Kind,
         event: &'static str,
+        decision: Effect,
         detail: serde_json::Value,
     ) -> Result<Position, AuditError> {
-        self.append(&notice(kind, event, detail), true)
+        let entry = Entry {
+            decision,
+            would_decide: decision,
+            ..notice(kind, event, detail)
+        };
+        self.append(&entry, true)
     }
 
     /// Signs what the record is now, however long it takes to know. Nothing for an empty record.

@@ -13,6 +13,7 @@ use super::{Refusal, printable};
 use crate::audit::read;
 use crate::audit::record::v1::Kind;
 use crate::audit::writer::Log;
+use crate::engine::decision::Effect;
 use crate::policy::compile::{self, Readers};
 use crate::policy::edit::Files;
 use crate::policy::published::{self, Published};
@@ -255,7 +256,8 @@ impl Attempt<'_> {
             detail.insert("changed_by_hand".to_owned(), json!(own));
         }
         // The record says so first: nothing is in force that it does not know of.
-        self.log.note(Kind::Policy, "bundle_published", detail)?;
+        self.log
+            .note(Kind::Policy, "bundle_published", Effect::Allow, detail)?;
         published::replace(*layer, policies, verified.files(), statement).map_err(|problem| {
             Refusal::of("the bundle cannot be put in its place", vec![problem])
         })?;
@@ -299,7 +301,9 @@ impl Attempt<'_> {
             "name": name.as_ref().map(Name::as_str),
             "in_force": self.before.as_ref().map(described),
         });
-        let noted = self.log.note(Kind::Policy, "bundle_refused", detail);
+        let noted = self
+            .log
+            .note(Kind::Policy, "bundle_refused", Effect::Deny, detail);
         let remembered = name.map_or(Ok(()), |name| {
             let mut memory = self.folder.read(&name)?;
             let at = self.now.as_second();

@@ -146,6 +146,14 @@ pub fn read(layer: Layer, dir: &Path) -> Result<Option<Published>, Problem> {
     }
 }
 
+/// The first of the bundles in those directories whose time is over, by name and version.
+#[must_use]
+pub fn expired(dirs: &[PathBuf]) -> Option<String> {
+    let mut all = dirs.iter().filter_map(|dir| read(Layer::User, dir).ok()?);
+    let over = all.find(|published| published.validity(now()) != Validity::Valid)?;
+    Some(format!("{} {}", over.name, over.version))
+}
+
 /// Notes it if the bundle that was published in a directory has expired.
 pub(super) fn look(layer: Layer, dir: &Path, problems: &mut Vec<Problem>) {
     let published = match read(layer, dir) {
@@ -358,7 +366,7 @@ fn fill(dir: &Path, files: &Files, statement: &[u8]) -> io::Result<()> {
 fn one_by_one(dir: &Path, files: &Files, statement: &[u8]) -> io::Result<()> {
     disk::replace(&dir.join(FILE), b"publishing\n", 0o644)?;
     let mut old = Vec::new();
-    all(dir, dir, &mut old)?;
+    all(dir, &mut old)?;
     for path in old {
         let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy();
         let stays = files.contains_key(name.as_ref()) || name.starts_with('.');
@@ -376,11 +384,11 @@ fn one_by_one(dir: &Path, files: &Files, statement: &[u8]) -> io::Result<()> {
     disk::replace(&dir.join(FILE), statement, 0o644)
 }
 
-fn all(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn all(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            all(root, &entry.path(), found)?;
+            all(&entry.path(), found)?;
         } else {
             found.push(entry.path());
         }

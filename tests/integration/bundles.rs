@@ -309,6 +309,7 @@ fn what_is_not_vouched_for_is_refused_and_what_was_stays() {
             last["detail"]["why"].as_str().unwrap().contains(why),
             "{last}"
         );
+        assert_eq!(last["decision"], "deny");
         assert_eq!(last["detail"]["in_force"]["version"], 3);
         assert_eq!(team.judge().decision(), "allow", "{why}");
         let (code, status) = team.status();
@@ -320,6 +321,13 @@ fn what_is_not_vouched_for_is_refused_and_what_was_stays() {
                 .contains(why)
         );
     }
+    let mut report = team.stage.command(&["audit", "report"]);
+    report.arg("--state").arg(team.stage.state());
+    let report = run(report).text;
+    assert!(
+        report.contains("Bundles of policies that were refused"),
+        "{report}"
+    );
     fs::write(&file, good).unwrap();
     assert_eq!(team.fetch(&[]).code, 0);
     assert_eq!(team.status().0, 0, "a failure that is over is over");
@@ -475,6 +483,15 @@ fn what_expires_is_said_or_denies() {
                 "{answer:?}"
             );
         }
+        let start = json!({
+            "sessionId": "session-2", "timestamp": 1, "cwd": team.stage.workspace(), "source": "new",
+        });
+        let policies = team.policies();
+        let words = ["--policies", policies.to_str().unwrap()];
+        let hook = team.stage.hook("session-start", &words);
+        super::program::send(hook, start.to_string().as_bytes());
+        let line = team.stage.record().pop().unwrap();
+        assert_eq!(line["detail"]["expired_bundle"], "acme 1", "{line}");
         let (code, status) = team.status();
         assert_eq!(
             (code, &status["bundle"]["validity"]),

@@ -217,7 +217,7 @@ fn verify(args: &Verify, out: &mut dyn Write) -> Outcome {
         [] => {
             let target = fetch::Target::of(&args.place);
             let pin = pin::read(target.layer, &target.policies);
-            let pin = pin.map_err(|problems| fetch::unusable_pin(problems))?;
+            let pin = pin.map_err(fetch::unusable_pin)?;
             let path = pin::path(&target.policies);
             let pin = pin.ok_or_else(|| {
                 format!(
