@@ -23,6 +23,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("sandbox", 3, &[]),
     ("scrub", 3, &[]),
     ("ship", 3, &[]),
+    ("distribution", 3, &[]),
     ("workbench", 3, &[]),
     ("hook", 4, &[]),
     ("setup", 5, &["hook"]),

@@ -182,6 +182,25 @@ impl Log {
         })
     }
 
+    /// Appends a line about what this program did by itself, to the disk itself.
+    ///
+    /// # Errors
+    /// If the line is not in the record whole.
+    pub fn note(
+        &self,
+        kind: Kind,
+        event: &'static str,
+        decision: Effect,
+        detail: serde_json::Value,
+    ) -> Result<Position, AuditError> {
+        let entry = Entry {
+            decision,
+            would_decide: decision,
+            ..notice(kind, event, detail)
+        };
+        self.append(&entry, true)
+    }
+
     /// Signs what the record is now, however long it takes to know. Nothing for an empty record.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use crate::distribution::pin;
 use crate::engine::bundle::Bundle;
 use crate::facts::paths::Workspace;
 use crate::gate::place::Installation;
@@ -60,6 +61,9 @@ impl Place {
         let home = home();
         let user = home.as_ref().map(|home| home.join(USER_DIR));
         let mut policies: Vec<PathBuf> = self.policies.iter().map(|dir| absolute(dir)).collect();
+        // Who could write that file could say where policies come from.
+        let pins: Vec<PathBuf> = policies.iter().map(|dir| pin::path(dir)).collect();
+        policies.extend(pins);
         policies.push(PathBuf::from(ORGANISATION_DIR));
         policies.extend(user);
         let said = std::env::var_os("HOME").map(PathBuf::from);

@@ -32,6 +32,7 @@ use crate::facts::paths::words;
 use crate::facts::pins::Pins;
 use crate::facts::scripts::Scripts;
 use crate::log::{self, Stopwatch};
+use crate::policy::published;
 use cleaning::Rulebook;
 use event::{Body, Event, EventName, UNKNOWN_SESSION};
 use exceptions::Lapsed;
@@ -245,6 +246,10 @@ impl Gate {
             questions: questions.as_ref(),
             trace: trace.as_ref(),
             advice: &advice,
+            expired: match event.body {
+                Body::Start { .. } => published::expired(&self.here.policies),
+                _ => None,
+            },
             elapsed,
         };
         clock.lap("obligations");
@@ -407,6 +412,7 @@ impl Gate {
             questions: None,
             trace: None,
             advice: &Advice::default(),
+            expired: None,
             elapsed,
         };
         match self.record(&told, false) {

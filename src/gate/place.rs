@@ -15,7 +15,7 @@ pub struct Installation {
     pub said_home: Option<PathBuf>,
     /// The numeric id of the user.
     pub uid: u32,
-    /// Every directory that policies are read from.
+    /// Every directory that policies are read from, and what says where they come from.
     pub policies: Vec<PathBuf>,
     /// The state directory.
     pub state: PathBuf,

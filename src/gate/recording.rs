@@ -36,6 +36,8 @@ pub(super) struct Told<'a> {
     pub(super) questions: Option<&'a Questions<'a>>,
     pub(super) trace: Option<&'a Trace>,
     pub(super) advice: &'a Advice,
+    /// The bundle of policies whose time is over, where a session starts under one.
+    pub(super) expired: Option<String>,
     pub(super) elapsed: Duration,
 }
 
@@ -328,6 +330,9 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
     };
     if let (Some(fields), Some(class)) = (detail.as_object_mut(), fault_text(told)) {
         fields.insert("fault".to_owned(), class);
+    }
+    if let (Some(fields), Some(expired)) = (detail.as_object_mut(), &told.expired) {
+        fields.insert("expired_bundle".to_owned(), expired.as_str().into());
     }
     if unheard && let Some(fields) = detail.as_object_mut() {
         fields.insert("host_cannot_block".to_owned(), Value::Bool(true));

@@ -33,6 +33,17 @@ impl Envelope {
         }
     }
 
+    /// Of what type it says that it is.
+    #[must_use]
+    pub fn payload_type(&self) -> &str {
+        &self.payload_type
+    }
+
+    /// The ids of the keys that it says signed it. Nobody has looked whether they did.
+    pub fn key_ids(&self) -> impl Iterator<Item = &str> {
+        self.signatures.iter().map(|signed| signed.keyid.as_str())
+    }
+
     /// What is signed, if it is of that type. Nobody has looked at the signatures.
     #[must_use]
     pub fn unverified(&self, payload_type: &str) -> Option<Vec<u8>> {

@@ -113,6 +113,7 @@ codes! {
     BadImport "bad-import" "a legacy policy cannot be taken over",
     Changed "changed" "the files changed in the meantime",
     FailedTest "failed-test" "a decision test expects something else",
+    Expired "expired" "the time of a bundle is over",
     Unwritable "unwritable" "a file cannot be written",
     Disproved "disproved" "a property of the policies does not hold",
     NotProved "not-proved" "it could not be found out whether a property of the policies holds",

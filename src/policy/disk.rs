@@ -66,8 +66,6 @@ pub(super) fn mode(path: &Path) -> Option<u32> {
 /// If the copy cannot be made or changed. The directory is then as it was.
 #[cfg(target_os = "linux")]
 pub(super) fn exchange(dir: &Path, change: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
     let dir = dir.canonicalize()?;
     let Some(beside) = dir.parent() else {
         return Ok(false);
@@ -81,11 +79,24 @@ pub(super) fn exchange(dir: &Path, change: &dyn Fn(&Path) -> io::Result<()>) -> 
     copy_all(&dir, copy.path())?;
     change(copy.path())?;
     // What is left in the temporary directory, and removed with it, is the old state.
-    match renameat_with(CWD, copy.path(), CWD, &dir, RenameFlags::EXCHANGE) {
+    swap(copy.path(), &dir)
+}
+
+/// Exchanges two directories. False: this system, or this file system, cannot do that.
+#[cfg(target_os = "linux")]
+pub(super) fn swap(one: &Path, other: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::INVAL | Errno::NOSYS) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn swap(_: &Path, _: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -99,18 +99,7 @@ pub fn publish(
 ) -> Result<Vec<String>, Problem> {
     let unwritable = |error: io::Error| unwritable(layer, dir, &error);
     disk::create_dir(dir, 0o755).map_err(unwritable)?;
-    let lock = File::create(dir.join(LOCK)).map_err(unwritable)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(changed(
-                layer,
-                dir,
-                "somebody else is changing the policies",
-            ));
-        }
-        Err(TryLockError::Error(error)) => return Err(unwritable(error)),
-    }
+    let _lock = lock(layer, dir)?;
     let mut problems = Vec::new();
     let now = read_directory(layer, dir, &mut problems);
     if let Some(problem) = problems.into_iter().find(Problem::is_error) {
@@ -162,6 +151,20 @@ pub fn rewrite(path: &Path, before: &str, after: &str) -> Result<(), Problem> {
     }
     let mode = disk::mode(&file).unwrap_or(0o644);
     disk::replace(&file, after.as_bytes(), mode).map_err(unwritable)
+}
+
+/// Takes the lock of whoever changes the policies in a directory that is there.
+pub(super) fn lock(layer: Layer, dir: &Path) -> Result<File, Problem> {
+    let lock = File::create(dir.join(LOCK)).map_err(|error| unwritable(layer, dir, &error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(changed(
+            layer,
+            dir,
+            "somebody else is changing the policies",
+        )),
+        Err(TryLockError::Error(error)) => Err(unwritable(layer, dir, &error)),
+    }
 }
 
 /// Held while files are replaced. It stays: removing it would let two holders in.
@@ -255,7 +258,7 @@ fn changed(layer: Layer, dir: &Path, text: &str) -> Problem {
         .help("nothing was written: look at the files and edit again")
 }
 
-fn unwritable(layer: Layer, dir: &Path, error: &io::Error) -> Problem {
+pub(super) fn unwritable(layer: Layer, dir: &Path, error: &io::Error) -> Problem {
     Problem::error(Code::Unwritable, format!("cannot be written: {error}"))
         .of(&SourceFile::unread(layer, dir))
 }

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Code, Problem};
+use super::published;
 use super::source::{self, EMBEDDED, Source, SourceFile};
 
 /// Who wrote the policies.
@@ -113,6 +114,10 @@ pub(super) fn read_with_warnings(locations: &Locations) -> (Vec<Source>, Vec<Pro
             path,
             &mut problems,
         ));
+        published::look(Layer::Organisation, path, &mut problems);
+    }
+    if let Base::Configured(path) | Base::Default(Some(path)) = &locations.base {
+        published::look(Layer::User, path, &mut problems);
     }
     match &locations.base {
         Base::Configured(path) => {

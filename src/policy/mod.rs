@@ -11,6 +11,7 @@ pub mod edit;
 pub mod import;
 pub mod layer;
 mod load;
+pub mod published;
 pub mod settings;
 pub mod source;
 #[cfg(test)]

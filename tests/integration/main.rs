@@ -9,6 +9,7 @@
 use copilot_bridge as bridge;
 
 mod audit;
+mod bundles;
 mod ci_pieces;
 mod command_lines;
 mod completions;

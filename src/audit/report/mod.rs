@@ -247,6 +247,9 @@ impl Collector {
             Some(Kind::Superseded) => self.record.superseded += 1,
             Some(Kind::Recovered) => self.record.recovered += 1,
             Some(Kind::Lost) => self.record.lost += 1,
+            Some(Kind::Policy) if line.event.plain() == Some("bundle_refused") => {
+                self.record.refused_bundles += 1;
+            }
             _ => {}
         }
         if line.is_event() {

@@ -463,4 +463,6 @@ pub struct Gaps {
     pub unreadable: u64,
     /// Lines that something was left out of.
     pub truncated: u64,
+    /// Bundles of policies that could not be had, or were refused.
+    pub refused_bundles: u64,
 }

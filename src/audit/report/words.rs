@@ -127,6 +127,13 @@ pub(super) fn signs(report: &Report) -> Vec<Sign> {
             "Run `copilot-bridge audit verify`; compare with what was kept elsewhere.",
         ),
         (
+            Level::Warning,
+            report.record.refused_bundles,
+            "Bundles of policies that were refused",
+            "They could not be had, nobody whose key counts signed them, or they were too old; the policies before them stayed in force.",
+            "`copilot-bridge audit query --kind policy` tells why; so does `copilot-bridge policy bundle status` on the machine.",
+        ),
+        (
             Level::Note,
             report.record.truncated,
             "Lines that something was left out of",

@@ -1,5 +1,6 @@
 //! `policy`: the workbench of those who write policies, one file a verb.
 
+mod bundle;
 mod check;
 mod compile;
 mod diff;
@@ -27,6 +28,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
+    /// Make, sign, verify and fetch policies as one signed file, for many machines
+    Bundle(bundle::Args),
     /// Say everything that is wrong with the policies, with file, line and column
     Check(check::Args),
     /// Compile the policies that are in force here, so that hooks start faster
@@ -55,6 +58,7 @@ enum Verb {
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
+        Verb::Bundle(args) => bundle::run(&args, out),
         Verb::Check(args) => check::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Diff(args) => diff::run(&args, out),

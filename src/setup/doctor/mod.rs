@@ -1,5 +1,6 @@
 //! `doctor`: whether the hooks that `init` wrote are there, are called, and decide.
 
+mod bundles;
 mod foreign;
 mod installed;
 mod road;
@@ -59,6 +60,7 @@ pub fn examine(places: &Places, rooms: &dyn Rooms) -> Vec<Finding> {
     let installed = installed::find(places, &mut report);
     hosts(places, &installed, &mut report);
     let deadline = policies(places, &installed, rooms, &mut report);
+    bundles::look(places, &installed, &mut report);
     for hook in &installed {
         hook.check(places, deadline, &mut report);
     }

@@ -11,6 +11,7 @@ use super::installed::Installed;
 use super::{Report, policy_folders};
 use crate::audit::checkpoint::{self, Signer};
 use crate::log;
+use crate::policy::published;
 
 /// Looks at every file and folder that a decision rests on.
 pub(super) fn look(
@@ -124,6 +125,10 @@ fn since_init(places: &Places, scope: Scope, rooms: &dyn Rooms, report: &mut Rep
         return;
     };
     let folder = places.policies(scope);
+    // A bundle took the place of what `init` wrote: what became of that is said there.
+    if folder.join(published::FILE).exists() {
+        return;
+    }
     let mut old = BTreeSet::new();
     for entry in manifest
         .entries
