@@ -73,6 +73,48 @@ pub fn sarif(problems: &[Problem]) -> Value {
     })
 }
 
+/// A workflow command for each problem, which GitHub shows beside the lines.
+#[must_use]
+pub fn github(problems: &[Problem]) -> String {
+    let mut out = String::new();
+    for problem in problems {
+        let command = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "notice",
+        };
+        let mut properties = format!("title={}", property(problem.code.name()));
+        if let Some(file) = &problem.file {
+            let _ = write!(properties, ",file={}", property(&file.path));
+        }
+        if let Some(at) = problem.position() {
+            let _ = write!(properties, ",line={},endLine={}", at.line, at.end_line);
+            // Columns of different lines would be refused.
+            if at.line == at.end_line {
+                let _ = write!(properties, ",col={},endColumn={}", at.column, at.end_column);
+            }
+        }
+        let mut text = problem.message.clone();
+        if let Some(help) = &problem.help {
+            let _ = write!(text, " ({help})");
+        }
+        let _ = writeln!(out, "::{command} {properties}::{}", data(&text));
+    }
+    out
+}
+
+/// Text of a workflow command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// The value of a property of a workflow command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
 /// `2 errors, 1 warning`, or that there is nothing to say.
 #[must_use]
 pub fn summary(problems: &[Problem]) -> String {
@@ -84,7 +126,7 @@ pub fn summary(problems: &[Problem]) -> String {
             n => Some(format!("{n} {}s", severity.name())),
         }
     };
-    let parts: Vec<String> = [Severity::Error, Severity::Warning]
+    let parts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Note]
         .into_iter()
         .filter_map(count)
         .collect();
@@ -98,6 +140,7 @@ fn group(problem: &Problem) -> Group<'_> {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let mut group = Group::with_title(
         level
@@ -233,6 +276,26 @@ mod tests {
                 "",
                 "1 error, 1 warning",
             ]
+        );
+    }
+
+    #[test]
+    fn workflow_commands_are_escaped() {
+        assert_eq!(
+            github(&problems()),
+            "::error title=bad-value,file=/etc/a b/bridge.toml,line=2,endLine=2,col=9,endColumn=18::\
+             `enfocre` is no value of `mode` (it is `enforce` or `monitor`)\n\
+             ::warning title=ignored-file,file=/etc/a b/bridge.toml::`x` is not read\n"
+        );
+        let odd = Problem::error(Code::BadValue, "100 %").of(&Source::new(
+            Layer::User,
+            "/a,b:c",
+            [("x.toml".to_owned(), String::new())],
+        )
+        .files[0]);
+        assert_eq!(
+            github(&[odd]),
+            "::error title=bad-value,file=/a%2Cb%3Ac/x.toml::100 %25\n"
         );
     }
 
