@@ -3,4 +3,5 @@
 //! Nothing here decides anything that happens: events and recorded requests are judged through the
 //! same gate and engine as in a hook, and nothing is recorded.
 
+pub mod lint;
 pub mod scene;

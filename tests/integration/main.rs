@@ -23,6 +23,7 @@ mod operational_log;
 mod parity;
 mod policies;
 mod policy_import;
+mod policy_lint;
 mod program;
 mod record;
 mod redact;

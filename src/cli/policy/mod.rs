@@ -4,6 +4,7 @@ mod check;
 mod compile;
 mod edit;
 mod import;
+mod lint;
 
 use std::io::Write;
 
@@ -21,6 +22,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Say everything that is wrong with the policies, with file, line and column
     Check(check::Args),
+    /// Say what is odd about policies that are in order: dead, shadowed, too broad, leading astray
+    Lint(lint::Args),
     /// Compile the policies that are in force here, so that hooks start faster
     Compile(compile::Args),
     /// Edit a copy of the policies, check it, and put it in their place only if it is in order
@@ -32,6 +35,7 @@ enum Verb {
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Check(args) => check::run(&args, out),
+        Verb::Lint(args) => lint::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),
         Verb::Import(args) => import::run(&args, out),
