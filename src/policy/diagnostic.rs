@@ -30,6 +30,8 @@ pub struct Problem {
 /// Whether a problem refuses the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// It does not, and may well be meant.
+    Note,
     /// It does not.
     Warning,
     /// It does.
@@ -41,6 +43,7 @@ impl Severity {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Note => "note",
             Self::Warning => "warning",
             Self::Error => "error",
         }
@@ -117,6 +120,27 @@ codes! {
     Unwritable "unwritable" "a file cannot be written",
     Disproved "disproved" "a property of the policies does not hold",
     NotProved "not-proved" "it could not be found out whether a property of the policies holds",
+    DeadPolicy "dead-policy" "a policy can never hold",
+    ImpossibleValue "impossible-value" "an attribute is compared with what it can never be",
+    NeverTrue "never-true" "a part of a condition can never hold",
+    AlwaysTrue "always-true" "a part of a condition always holds",
+    Shadowed "shadowed" "a policy changes nothing, because others say the same or more",
+    Duplicate "duplicate" "two policies are the same",
+    OverBroad "over-broad" "a permit allows what nobody listed",
+    LoosePattern "loose-pattern" "a pattern lets more through than it seems to",
+    AnyServer "any-server" "a tool is known by a name that every MCP server may give",
+    SuggestsDenied "suggests-denied" "a reason or help suggests what the policies deny",
+    CanFail "can-fail" "an expression can fail when it is evaluated, and a failure denies",
+    MonitorOnly "monitor-only" "a judgement is only recorded",
+    Unrecorded "unrecorded" "calls pass that are not recorded",
+    AsksNobody "asks-nobody" "a policy asks where nobody can be asked",
+    MissingSeverity "missing-severity" "a policy that protects has no severity",
+    UnusedLabel "unused-label" "no policy names this label",
+    UnusedRoster "unused-roster" "nothing names this roster",
+    RedundantEntry "redundant-entry" "an entry of a table says what another one says already",
+    PhiNotRedacted "phi-not-redacted" "there is health information, and it is not redacted",
+    BadIgnore "bad-ignore" "a comment that silences lint does not say what or why",
+    UnusedIgnore "unused-ignore" "a comment silences what lint does not find",
 }
 
 impl fmt::Display for Code {
@@ -155,6 +179,14 @@ impl Problem {
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
+            ..Self::error(code, message)
+        }
+    }
+
+    /// What a person may want to know of.
+    pub fn note(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Note,
             ..Self::error(code, message)
         }
     }

@@ -1,10 +1,10 @@
 //! From the files of all layers to one bundle, or to everything that is wrong with them.
 
+use super::cedar::{self, Written};
 use super::diagnostic::Problem;
 use super::layer::{self, Locations};
-use super::settings::{Care, exceptions};
+use super::settings::{self, Care, exceptions};
 use super::source::{Source, digest};
-use super::{cedar, settings};
 use crate::engine::bundle::{Bundle, Settings};
 use crate::engine::on_known_stack;
 use crate::engine::redaction::Redaction;
@@ -16,6 +16,15 @@ pub struct Checked {
     pub bundle: Option<Bundle>,
     /// Every problem in the order of the files, warnings too.
     pub problems: Vec<Problem>,
+}
+
+/// What was read to make a bundle, for those who look at how policies are written.
+#[derive(Debug)]
+pub struct Reading {
+    /// The layers, the base first.
+    pub sources: Vec<Source>,
+    /// The policies, as in the bundle.
+    pub policies: Vec<Written>,
 }
 
 /// The bundle of the layers in those directories.
@@ -38,20 +47,26 @@ pub fn load_sources(sources: &[Source]) -> Result<Bundle, Vec<Problem>> {
 /// The bundle of the layers in those directories, and every problem.
 #[must_use]
 pub fn check(locations: &Locations) -> Checked {
+    read(locations).0
+}
+
+/// As [`check`], with what was read.
+#[must_use]
+pub fn read(locations: &Locations) -> (Checked, Reading) {
     let (sources, mut problems) = layer::read_with_warnings(locations);
-    let mut checked = check_sources(&sources);
+    let (mut checked, policies) = build(&sources, Care::Thorough);
     problems.append(&mut checked.problems);
     if problems.iter().any(Problem::is_error) {
         checked.bundle = None;
     }
     checked.problems = problems;
-    checked
+    (checked, Reading { sources, policies })
 }
 
 /// The bundle of those layers, the base first, and every problem.
 #[must_use]
 pub fn check_sources(sources: &[Source]) -> Checked {
-    build(sources, Care::Thorough)
+    build(sources, Care::Thorough).0
 }
 
 /// What the base layer's `bridge.toml` says, as far as it can be read: for what is no judgement.
@@ -72,11 +87,11 @@ pub(super) fn load_quickly(
     sources: &[Source],
     shipped: &dyn Fn() -> Option<Redaction>,
 ) -> Result<Bundle, Vec<Problem>> {
-    let checked = build(sources, Care::Quick(shipped));
+    let (checked, _) = build(sources, Care::Quick(shipped));
     checked.bundle.ok_or(checked.problems)
 }
 
-fn build(sources: &[Source], care: Care<'_>) -> Checked {
+fn build(sources: &[Source], care: Care<'_>) -> (Checked, Vec<Written>) {
     // Cedar's parser and validator recurse: a debug build's main thread would be too small.
     on_known_stack(|| {
         let mut problems = Vec::new();
@@ -91,12 +106,16 @@ fn build(sources: &[Source], care: Care<'_>) -> Checked {
             cedar::check_references(&policies, &settings, sources, &mut problems);
         }
         sort(&mut problems, sources);
+        let (policies, written) = policies
+            .into_iter()
+            .map(|located| (located.policy, located.written))
+            .unzip();
         let bundle = (!broken).then(|| Bundle {
             digest: digest(sources),
-            policies: policies.into_iter().map(|located| located.policy).collect(),
+            policies,
             settings,
         });
-        Checked { bundle, problems }
+        (Checked { bundle, problems }, written)
     })
 }
 

@@ -17,8 +17,9 @@ pub mod source;
 #[cfg(test)]
 mod testing;
 
+pub use cedar::Written;
 pub use compile::{open, open_sources};
 pub use diagnostic::{Code, Problem, Severity};
 pub use layer::{Base, Layer, Locations};
-pub use load::{Checked, bridge, check, check_sources, load, load_sources};
+pub use load::{Checked, Reading, bridge, check, check_sources, load, load_sources, read};
 pub use source::{Source, SourceFile, digest};

@@ -5,6 +5,7 @@
 
 pub mod diff;
 pub mod format;
+pub mod lint;
 pub mod props;
 pub mod prove;
 pub mod replay;

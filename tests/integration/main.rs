@@ -29,6 +29,7 @@ mod policies;
 mod policy_diff;
 mod policy_fmt;
 mod policy_import;
+mod policy_lint;
 mod policy_new;
 mod policy_prove;
 mod policy_replay;

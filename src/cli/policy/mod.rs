@@ -7,6 +7,7 @@ mod diff;
 mod edit;
 mod fmt;
 mod import;
+mod lint;
 mod new;
 mod prove;
 mod replay;
@@ -32,6 +33,8 @@ enum Verb {
     Bundle(bundle::Args),
     /// Say everything that is wrong with the policies, with file, line and column
     Check(check::Args),
+    /// Say what is odd about policies that are in order: dead, shadowed, too broad, leading astray
+    Lint(lint::Args),
     /// Compile the policies that are in force here, so that hooks start faster
     Compile(compile::Args),
     /// Say what two sets of policies do otherwise
@@ -60,6 +63,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Bundle(args) => bundle::run(&args, out),
         Verb::Check(args) => check::run(&args, out),
+        Verb::Lint(args) => lint::run(&args, out),
         Verb::Compile(args) => compile::run(&args, out),
         Verb::Diff(args) => diff::run(&args, out),
         Verb::Edit(args) => edit::run(&args, out),

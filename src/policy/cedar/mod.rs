@@ -36,6 +36,30 @@ pub(super) struct Located {
     pub(super) span: Range<usize>,
     /// The labels and patterns that it names.
     pub(super) references: References,
+    /// As it was written.
+    pub(super) written: Written,
+}
+
+/// A policy as its author wrote it, for those who look at the text.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Its file.
+    pub file: Arc<SourceFile>,
+    /// The whole policy, in bytes of the file.
+    pub span: Range<usize>,
+    /// Its annotations, with their places.
+    pub annotations: BTreeMap<String, (String, Range<usize>)>,
+    /// What was parsed of it, with places.
+    pub tree: cedar_policy_core::ast::Policy,
+}
+
+impl Written {
+    /// Where that annotation stands, or the policy.
+    #[must_use]
+    pub fn place(&self, key: &str) -> Range<usize> {
+        let annotation = self.annotations.get(key);
+        annotation.map_or_else(|| self.span.clone(), |(_, span)| span.clone())
+    }
 }
 
 /// The policies of all layers, the base first, and what is wrong with them.
@@ -224,6 +248,12 @@ fn policy_of(
         file: Arc::clone(file),
         span: head.span_of("id"),
         references,
+        written: Written {
+            file: Arc::clone(file),
+            span,
+            annotations: head.annotations,
+            tree: ast.clone(),
+        },
     })
 }
 

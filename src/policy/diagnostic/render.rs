@@ -88,6 +88,7 @@ pub fn github(problems: &[Problem]) -> String {
         let command = match problem.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "notice",
         };
         let mut properties = format!("title={}", property(problem.code.name()));
         if let Some(file) = &problem.file {
@@ -132,7 +133,7 @@ pub fn summary(problems: &[Problem]) -> String {
             n => Some(format!("{n} {}s", severity.name())),
         }
     };
-    let parts: Vec<String> = [Severity::Error, Severity::Warning]
+    let parts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Note]
         .into_iter()
         .filter_map(count)
         .collect();
@@ -146,6 +147,7 @@ fn group(problem: &Problem) -> Group<'_> {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let mut group = Group::with_title(
         level
