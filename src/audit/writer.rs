@@ -181,6 +181,23 @@ impl Log {
         })
     }
 
+    /// When the last line was written, as far as that can be told.
+    ///
+    /// # Errors
+    /// If the record cannot be locked or read.
+    pub fn last_written(&self) -> Result<Option<jiff::Timestamp>, AuditError> {
+        let mut lock = self.lock()?;
+        if let Some(tip) = Tip::read(&mut lock) {
+            return Ok(tip.ts.parse().ok());
+        }
+        let Some(path) = read::days(&self.dir)?.pop() else {
+            return Ok(None);
+        };
+        let line = read::last_in(&path, &|_| true);
+        let line = line.map_err(|error| AuditError::io("read", &path, &error))?;
+        Ok(line.and_then(|line| line.get("ts")?.as_str()?.parse().ok()))
+    }
+
     /// Signs what the record is now, however long it takes to know. Nothing for an empty record.
     ///
     /// # Errors
@@ -461,7 +478,8 @@ impl Pen<'_> {
     }
 }
 
-pub(super) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
+/// A line that is about no event of a host.
+pub(crate) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
     Entry {
         kind,
         event,

@@ -9,6 +9,7 @@
 )]
 
 pub mod action;
+pub mod approver;
 pub mod attribute;
 pub mod bundle;
 pub mod codec;
@@ -28,6 +29,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use action::Action;
+use approver::Demand;
 use bundle::{Bundle, Mode, Policy};
 use decision::{Decision, Effect, FaultClass, Obligation, Reason};
 use permission::{Decoded, EvaluationError, Judge, Judged};
@@ -164,6 +166,7 @@ struct Tally {
     would: Effect,
     reasons: Vec<Reason>,
     obligations: Vec<Obligation>,
+    demand: Option<Demand>,
 }
 
 impl Tally {
@@ -197,6 +200,11 @@ impl Tally {
         if Some(effect) < self.effect {
             return;
         }
+        if effect == Effect::Ask {
+            for demand in policies().filter_map(|policy| policy.approvals.as_ref()) {
+                self.demand = Some(self.demand.take().unwrap_or_default().and(demand));
+            }
+        }
         let reasons = policies().map(|policy| reason(policy, request));
         self.reasons.extend(reasons);
         if effect == Effect::Deny && judged.deciding.is_empty() {
@@ -221,7 +229,7 @@ impl Tally {
         self.reasons.dedup();
         match self.effect {
             Some(Effect::Allow) => Decision::allow(self.reasons, self.obligations),
-            Some(Effect::Ask) => Decision::ask(self.reasons, self.obligations),
+            Some(Effect::Ask) => Decision::ask(self.reasons, self.obligations, self.demand),
             Some(Effect::Deny) | None => Decision::deny(self.reasons, None),
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::approving::Consultation;
 use super::cleaning::ARGUMENTS;
 use super::event::{Body, Event, EventName};
 use super::outcome::Advice;
@@ -31,6 +32,7 @@ pub(super) struct Told<'a> {
     pub(super) questions: Option<&'a Questions<'a>>,
     pub(super) trace: Option<&'a Trace>,
     pub(super) advice: &'a Advice,
+    pub(super) consultation: &'a Consultation,
     pub(super) elapsed: Duration,
 }
 
@@ -208,9 +210,11 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
             .unwrap_or_default(),
         decision: told.decision.effect(),
         reasons: told.decision.reasons(),
-        would_decide: told
-            .trace
-            .map_or(told.decision.effect(), |trace| trace.would_decide),
+        would_decide: match told.trace {
+            // What people approved, no mode let through.
+            Some(trace) if !told.consultation.is_approved() => trace.would_decide,
+            _ => told.decision.effect(),
+        },
         obligations: match told.decision {
             Decision::Allow(permit) => permit.obligations().to_vec(),
             Decision::Ask(pending) => pending.obligations().to_vec(),
@@ -231,7 +235,10 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
 }
 
 /// A request as the record may hold it: what the rules find in its texts is gone.
-fn spoken<'a>(request: &'a Request, questions: Option<&Questions<'_>>) -> Cow<'a, Request> {
+pub(super) fn spoken<'a>(
+    request: &'a Request,
+    questions: Option<&Questions<'_>>,
+) -> Cow<'a, Request> {
     let Some(questions) = questions else {
         return Cow::Borrowed(request);
     };
@@ -326,6 +333,9 @@ fn detail(told: &Told<'_>) -> Value {
     }
     if unheard && let Some(fields) = detail.as_object_mut() {
         fields.insert("host_cannot_block".to_owned(), Value::Bool(true));
+    }
+    if let Some(fields) = detail.as_object_mut() {
+        told.consultation.tell(fields);
     }
     detail
 }

@@ -106,6 +106,7 @@ codes! {
     UnknownPlaceholder "unknown-placeholder" "a sentence holds a placeholder that nothing fills",
     UndefinedLabel "undefined-label" "a policy names a label that no file gives",
     UndefinedPattern "undefined-pattern" "a policy names a pattern that no file defines",
+    Unapprovable "unapprovable" "nobody can give the approvals that a policy demands",
     UnusedPattern "unused-pattern" "no policy names this pattern",
     BadImport "bad-import" "a legacy policy cannot be taken over",
     Changed "changed" "the files changed in the meantime",

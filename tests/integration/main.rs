@@ -8,6 +8,8 @@
 
 use copilot_bridge as bridge;
 
+#[cfg(unix)]
+mod approvals;
 mod audit;
 mod command_lines;
 mod completions;

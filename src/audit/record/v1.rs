@@ -61,11 +61,13 @@ pub enum Kind {
     Removed,
     /// The installation has new keys.
     Rotated,
+    /// A person approved or denied a call, out of band.
+    Approval,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ToolUse,
         Self::Permission,
         Self::McpCall,
@@ -80,6 +82,7 @@ impl Kind {
         Self::Lost,
         Self::Removed,
         Self::Rotated,
+        Self::Approval,
     ];
 
     /// The kind's name, as it stands in a line.
@@ -100,6 +103,7 @@ impl Kind {
             Self::Lost => "lost",
             Self::Removed => "removed",
             Self::Rotated => "rotated",
+            Self::Approval => "approval",
         }
     }
 

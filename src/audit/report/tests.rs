@@ -330,6 +330,7 @@ fn policies_that_never_decided_are_told_by_name() {
         monitor,
         severity: String::new(),
         waivable: false,
+        approvals: None,
         obligations: Vec::new(),
         actions: ActionSet::EVERY,
         resources: ResourceSet::EVERY,
