@@ -12,12 +12,23 @@
 mod engine;
 #[path = "src/policy/mod.rs"]
 mod policy;
+/// Of the keys, what policies name.
+#[path = "src/keys"]
+mod keys {
+    pub mod public;
+}
 
 use std::error::Error;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for path in ["build.rs", "src/engine", "src/policy", "policies"] {
+    for path in [
+        "build.rs",
+        "src/engine",
+        "src/policy",
+        "src/keys/public.rs",
+        "policies",
+    ] {
         println!("cargo:rerun-if-changed={path}");
     }
     let bundle = policy::load_sources(&[policy::layer::embedded()]).map_err(|problems| {

@@ -481,7 +481,8 @@ impl Pen<'_> {
     }
 }
 
-pub(super) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
+/// A line that is about no event of a host.
+pub(crate) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value) -> Entry<'static> {
     Entry {
         kind,
         event,

@@ -1,5 +1,6 @@
 //! The command line: one file a verb. `hook` is recognised before anything else is built.
 
+mod approvals;
 mod audit;
 mod color;
 mod completions;
@@ -71,6 +72,8 @@ enum Verb {
     Redact(redact::Args),
     /// Take secrets out of what hosts wrote down of their sessions
     Scrub(scrub::Args),
+    /// Answer what policies ask, from another terminal than the agent's
+    Approvals(approvals::Args),
     /// Verify, search, read and export the record
     Audit(audit::Args),
     /// Show the settings that are in force
@@ -163,6 +166,7 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Sandbox(args) => sandbox::run(&args, out),
         Verb::Redact(args) => redact::run(&args, out),
         Verb::Scrub(args) => scrub::run(&args, out),
+        Verb::Approvals(args) => approvals::run(&args, out),
         Verb::Audit(args) => audit::run(&args, out),
         Verb::Config(args) => config::run(&args, out),
         Verb::Key(args) => key::run(&args, out),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::audit::checkpoint::Signer;
 use crate::audit::key::{self, Key};
 use crate::config::{AuditDirectory, audit_directory};
+use crate::engine::approver::Unverified;
 use crate::engine::bundle::{Bundle, Limits, OnFailure};
 use crate::engine::redaction::About;
 use crate::policy::compile::Readers;
@@ -55,12 +56,14 @@ impl Rooms for Connected {
                 problems: Vec::new(),
                 deadline_ms: u64::from(bundle.settings.limits.deadline_ms),
                 passes_unrecorded: bundle.settings.audit.on_failure == OnFailure::Allow,
+                approves_unverified: bundle.settings.approvers.unverified == Unverified::Accept,
                 coverage: coverage(&bundle),
             },
             Err(problems) => Inspection {
                 problems: lines(&problems),
                 deadline_ms: u64::from(Limits::default().deadline_ms),
                 passes_unrecorded: false,
+                approves_unverified: false,
                 coverage: Coverage::default(),
             },
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::action::ActionSet;
+use super::approver::{Approvers, Demand};
 use super::containment::Containment;
 use super::decision::{Effect, Obligation};
 use super::entity::Entities;
@@ -47,6 +48,8 @@ pub struct Policy {
     pub severity: String,
     /// `@waivable("user")`: layers below may make exceptions.
     pub waivable: bool,
+    /// `@approvals`: whose approvals it takes, where the host's own question is not enough.
+    pub approvals: Option<Demand>,
     /// The `@obligation`s of a permit.
     pub obligations: Vec<Obligation>,
     /// The actions that its scope admits.
@@ -114,6 +117,8 @@ pub struct Settings {
     pub patterns: Vec<Pattern>,
     /// Whose data agents work with.
     pub entities: Entities,
+    /// Who may approve what is asked.
+    pub approvers: Approvers,
     /// Which texts are secrets.
     pub redaction: Redaction,
     /// Which policies are left out, where, and until when.

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::approver::Demand;
+
 /// How strict an answer is. The strictest of several wins: `max`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -80,10 +82,15 @@ impl Decision {
         })
     }
 
-    pub(super) const fn ask(reasons: Vec<Reason>, obligations: Vec<Obligation>) -> Self {
+    pub(super) const fn ask(
+        reasons: Vec<Reason>,
+        obligations: Vec<Obligation>,
+        demand: Option<Demand>,
+    ) -> Self {
         Self::Ask(Pending {
             reasons,
             obligations,
+            demand,
         })
     }
 
@@ -120,6 +127,7 @@ impl Permit {
 pub struct Pending {
     reasons: Vec<Reason>,
     obligations: Vec<Obligation>,
+    demand: Option<Demand>,
 }
 
 impl Pending {
@@ -135,6 +143,27 @@ impl Pending {
         &self.obligations
     }
 
+    /// Whose approvals the policies demand; `None` where any person's yes will do, the host's too.
+    #[must_use]
+    pub const fn demand(&self) -> Option<&Demand> {
+        self.demand.as_ref()
+    }
+
+    /// The same, with another next step for the person.
+    pub fn with_help(mut self, help: &str) -> Self {
+        add_help(&mut self.reasons, help);
+        self
+    }
+
+    /// The denial that becomes of this where nobody can be asked, for a reason of its own if there
+    /// is one.
+    pub fn refuse(self, because: Option<Reason>) -> Denial {
+        Denial {
+            reasons: because.map_or(self.reasons, |reason| vec![reason]),
+            fault: None,
+        }
+    }
+
     /// The permit that a person's approval makes of this.
     pub fn approve(self, approval: Approval) -> Permit {
         let Approval { by: _ } = approval;
@@ -145,10 +174,20 @@ impl Pending {
     }
 }
 
+/// The next step stands behind the first reason: no more than a few of them are shown.
+fn add_help(reasons: &mut [Reason], help: &str) {
+    if let Some(first) = reasons.first_mut() {
+        if !first.help.is_empty() {
+            first.help.push_str("; ");
+        }
+        first.help.push_str(help);
+    }
+}
+
 /// A person said yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// Who, or through what: `host` where the host's own prompt asked.
+    /// Who, or through what: `host` where the host's own prompt asked, else the names of people.
     pub by: String,
 }
 

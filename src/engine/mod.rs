@@ -9,6 +9,7 @@
 )]
 
 pub mod action;
+pub mod approver;
 pub mod attribute;
 pub mod bundle;
 pub mod codec;
@@ -29,6 +30,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use action::Action;
+use approver::Demand;
 use bundle::{Bundle, Mode, Policy};
 use containment::Places;
 use decision::{Decision, Effect, FaultClass, Obligation, Reason};
@@ -203,6 +205,7 @@ struct Tally {
     obligations: Vec<Obligation>,
     monitored: Vec<Reason>,
     exceptions: Vec<Used>,
+    demand: Option<Demand>,
 }
 
 impl Tally {
@@ -236,6 +239,11 @@ impl Tally {
         }
         if Some(effect) < self.effect {
             return;
+        }
+        if effect == Effect::Ask {
+            for demand in policies().filter_map(|policy| policy.approvals.as_ref()) {
+                self.demand = Some(self.demand.take().unwrap_or_default().and(demand));
+            }
         }
         let reasons = policies().map(|policy| reason(policy, request));
         self.reasons.extend(reasons);
@@ -294,7 +302,7 @@ impl Tally {
         self.reasons.dedup();
         match self.effect {
             Some(Effect::Allow) => Decision::allow(self.reasons, self.obligations),
-            Some(Effect::Ask) => Decision::ask(self.reasons, self.obligations),
+            Some(Effect::Ask) => Decision::ask(self.reasons, self.obligations, self.demand),
             Some(Effect::Deny) | None => Decision::deny(self.reasons, None),
         }
     }

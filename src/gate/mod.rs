@@ -3,6 +3,7 @@
 //! event → facts → requests → engine → obligations → record → outcome. There is no other way to
 //! an outcome that lets something through.
 
+mod approving;
 mod cleaning;
 pub mod event;
 pub mod exceptions;
@@ -33,6 +34,7 @@ use crate::facts::pins::Pins;
 use crate::facts::scripts::Scripts;
 use crate::log::{self, Stopwatch};
 use crate::policy::published;
+use approving::Consultation;
 use cleaning::Rulebook;
 use event::{Body, Event, EventName, UNKNOWN_SESSION};
 use exceptions::Lapsed;
@@ -191,6 +193,8 @@ impl Gate {
         if event.name == EventName::PermissionRequest {
             decision = self.settle(decision, event, trace.as_ref());
         }
+        let consulted = self.consult(decision, event, questions.as_ref(), trace.as_ref());
+        let (decision, consultation) = (consulted.decision, consulted.told);
         let (advice, decision) = match self.advice(event) {
             Ok(advice) => (advice, decision),
             Err(error) => (
@@ -250,6 +254,7 @@ impl Gate {
                 Body::Start { .. } => published::expired(&self.here.policies),
                 _ => None,
             },
+            consultation: &consultation,
             elapsed,
         };
         clock.lap("obligations");
@@ -264,8 +269,13 @@ impl Gate {
                 };
             }
         };
-        if matches!(decision, Decision::Ask(_)) && event.name == EventName::PreToolUse {
+        // Whoever approved is not asked again when the host wants a permission for the same call.
+        let settled = matches!(decision, Decision::Ask(_)) || consultation.is_approved();
+        if settled && event.name == EventName::PreToolUse {
             self.remember(event, trace.as_ref());
+        }
+        if let Some(question) = consulted.question {
+            self.leave(question);
         }
         Passage {
             outcome: match decision {
@@ -413,6 +423,7 @@ impl Gate {
             trace: None,
             advice: &Advice::default(),
             expired: None,
+            consultation: &Consultation::default(),
             elapsed,
         };
         match self.record(&told, false) {

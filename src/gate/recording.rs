@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::approving::Consultation;
 use super::cleaning::ARGUMENTS;
 use super::event::{Body, Event, EventName};
 use super::outcome::Advice;
@@ -38,6 +39,7 @@ pub(super) struct Told<'a> {
     pub(super) advice: &'a Advice,
     /// The bundle of policies whose time is over, where a session starts under one.
     pub(super) expired: Option<String>,
+    pub(super) consultation: &'a Consultation,
     pub(super) elapsed: Duration,
 }
 
@@ -215,9 +217,11 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
             .unwrap_or_default(),
         decision: told.decision.effect(),
         reasons: told.decision.reasons(),
-        would_decide: told
-            .trace
-            .map_or(told.decision.effect(), |trace| trace.would_decide),
+        would_decide: match told.trace {
+            // What people approved, no mode let through.
+            Some(trace) if !told.consultation.is_approved() => trace.would_decide,
+            _ => told.decision.effect(),
+        },
         obligations: match told.decision {
             Decision::Allow(permit) => permit.obligations().to_vec(),
             Decision::Ask(pending) => pending.obligations().to_vec(),
@@ -238,7 +242,10 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
 }
 
 /// A request as the record may hold it: what the rules find in its texts is gone.
-fn spoken<'a>(request: &'a Request, questions: Option<&Questions<'_>>) -> Cow<'a, Request> {
+pub(super) fn spoken<'a>(
+    request: &'a Request,
+    questions: Option<&Questions<'_>>,
+) -> Cow<'a, Request> {
     let Some(questions) = questions else {
         return Cow::Borrowed(request);
     };
@@ -350,6 +357,9 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
             let used = used.filter_map(|used| exception(bundle, used)).collect();
             fields.insert("exceptions".to_owned(), used);
         }
+    }
+    if let Some(fields) = detail.as_object_mut() {
+        told.consultation.tell(fields);
     }
     detail
 }

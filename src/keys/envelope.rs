@@ -53,6 +53,12 @@ impl Envelope {
         BASE64.decode(self.payload.as_bytes()).ok()
     }
 
+    /// Whether it holds a signature, whoever made it.
+    #[must_use]
+    pub const fn is_signed(&self) -> bool {
+        !self.signatures.is_empty()
+    }
+
     /// Adds a signature.
     pub fn sign(&mut self, key: &SigningKey) {
         let Ok(payload) = BASE64.decode(self.payload.as_bytes()) else {

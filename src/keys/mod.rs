@@ -6,26 +6,22 @@
 //! `ed25519:` and Base64.
 
 pub mod envelope;
+pub mod public;
 
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::str::FromStr;
 
-use data_encoding::{BASE64, HEXLOWER};
+use ed25519_dalek::Signer;
 use ed25519_dalek::pkcs8::EncodePrivateKey;
-use ed25519_dalek::{Signer, Verifier};
 use pkcs8::der::pem::{LineEnding, PemLabel};
 use pkcs8::der::zeroize::Zeroizing;
 use pkcs8::pkcs5::{pbes2, scrypt};
 use pkcs8::{DecodePrivateKey, EncryptedPrivateKeyInfo, PrivateKeyInfo, SecretDocument};
-use sha2::{Digest, Sha256};
 
 use crate::audit::private::{check_owner, private};
-
-/// What a public key's line starts with.
-const PREFIX: &str = "ed25519:";
+pub use public::{KeyError, PublicKey, Signature};
 
 /// No key file is longer, in bytes.
 const FILE_LIMIT: u64 = 16 << 10;
@@ -36,28 +32,8 @@ const SCRYPT_LOG_N: u8 = 16;
 /// A key that signs, Ed25519 (RFC 8032).
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
-/// A key that verifies, Ed25519 (RFC 8032).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PublicKey(ed25519_dalek::VerifyingKey);
-
-/// A signature, Ed25519 (RFC 8032).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Signature(ed25519_dalek::Signature);
-
 /// A passphrase, which leaves the memory when it was used.
 pub type Passphrase = Zeroizing<String>;
-
-/// Why a key cannot be used, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyError(pub String);
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for KeyError {}
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,63 +125,6 @@ impl SigningKey {
     }
 }
 
-impl PublicKey {
-    /// Whether the signature is this key's over those bytes.
-    #[must_use]
-    pub fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
-        self.0.verify(message, &signature.0).is_ok()
-    }
-
-    /// What the key is called where it need not be written out: 16 hexadecimal digits of its SHA-256.
-    #[must_use]
-    pub fn id(&self) -> String {
-        let mut id = HEXLOWER.encode(&Sha256::digest(self.0.as_bytes()));
-        id.truncate(16);
-        id
-    }
-}
-
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", BASE64.encode(self.0.as_bytes()))
-    }
-}
-
-impl FromStr for PublicKey {
-    type Err = KeyError;
-
-    fn from_str(text: &str) -> Result<Self, KeyError> {
-        let wrong = || {
-            KeyError(format!(
-                "a public key is `{PREFIX}` and 44 characters of Base64"
-            ))
-        };
-        let encoded = text.trim().strip_prefix(PREFIX).ok_or_else(wrong)?;
-        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| wrong())?;
-        let bytes: [u8; 32] = bytes.try_into().map_err(|_| wrong())?;
-        let key = ed25519_dalek::VerifyingKey::from_bytes(&bytes).map_err(|_| wrong())?;
-        // Anybody can sign for a key of small order.
-        if key.is_weak() {
-            return Err(wrong());
-        }
-        Ok(Self(key))
-    }
-}
-
-impl Signature {
-    /// The 64 bytes.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 64] {
-        self.0.to_bytes()
-    }
-
-    /// The signature of those 64 bytes.
-    #[must_use]
-    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
-        ed25519_dalek::Signature::from_slice(bytes).ok().map(Self)
-    }
-}
-
 /// The key behind a passphrase.
 fn lock(open: &SecretDocument, passphrase: &Passphrase) -> Result<SecretDocument, KeyError> {
     let (mut salt, mut iv) = ([0; 16], [0; 16]);
@@ -281,7 +200,7 @@ mod tests {
         let key = SigningKey::generate().unwrap().public();
         assert_eq!(key.to_string().parse::<PublicKey>().unwrap(), key);
         assert_eq!(key.id().len(), 16);
-        let zero = format!("{PREFIX}{}", BASE64.encode(&[0; 32]));
+        let zero = format!("ed25519:{}=", "A".repeat(43));
         for wrong in ["", "ed25519:", "ed25519:AAAA", zero.as_str(), "rsa:AAAA"] {
             assert!(wrong.parse::<PublicKey>().is_err(), "{wrong}");
         }

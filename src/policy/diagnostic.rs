@@ -109,6 +109,7 @@ codes! {
     UnknownPlaceholder "unknown-placeholder" "a sentence holds a placeholder that nothing fills",
     UndefinedLabel "undefined-label" "a policy names a label that no file gives",
     UndefinedPattern "undefined-pattern" "a policy names a pattern that no file defines",
+    Unapprovable "unapprovable" "nobody can give the approvals that a policy demands",
     UnusedPattern "unused-pattern" "no policy names this pattern",
     UnknownPolicy "unknown-policy" "an exception names a policy that no layer has",
     NotExempt "not-exempt" "an exception names what has no exceptions",

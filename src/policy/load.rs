@@ -104,6 +104,7 @@ fn build(sources: &[Source], care: Care<'_>) -> (Checked, Vec<Written>) {
         let broken = problems.iter().any(Problem::is_error);
         if !broken {
             cedar::check_references(&policies, &settings, sources, &mut problems);
+            cedar::check_approvals(&policies, &settings.approvers, &mut problems);
         }
         sort(&mut problems, sources);
         let (policies, written) = policies

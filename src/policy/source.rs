@@ -65,7 +65,8 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 ];
 
 /// The TOML files that this version reads.
-pub const SETTINGS_FILES: [&str; 5] = [
+pub const SETTINGS_FILES: [&str; 6] = [
+    "approvers.toml",
     "bridge.toml",
     "containment.toml",
     "entities.toml",

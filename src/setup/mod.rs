@@ -84,6 +84,8 @@ pub struct Inspection {
     pub deadline_ms: u64,
     /// `on_failure = "allow"`: a call passes although it could not be recorded.
     pub passes_unrecorded: bool,
+    /// `unverified = "accept"`: an approval counts that no key signed.
+    pub approves_unverified: bool,
     /// What is taken out of texts.
     pub coverage: Coverage,
 }

@@ -74,6 +74,7 @@ pub(super) struct FakeRooms {
     pub(super) defaults: Vec<(&'static str, &'static str)>,
     pub(super) problems: Vec<String>,
     pub(super) passes_unrecorded: bool,
+    pub(super) approves_unverified: bool,
     pub(super) compiled: RefCell<Vec<PathBuf>>,
 }
 
@@ -90,6 +91,7 @@ impl FakeRooms {
             ],
             problems: Vec::new(),
             passes_unrecorded: false,
+            approves_unverified: false,
             compiled: RefCell::default(),
         }
     }
@@ -123,6 +125,7 @@ impl Rooms for FakeRooms {
             problems: self.problems.clone(),
             deadline_ms: 1_000,
             passes_unrecorded: self.passes_unrecorded,
+            approves_unverified: self.approves_unverified,
             coverage: Coverage {
                 secret_rules: 1,
                 secret_kinds: 1,

@@ -8,6 +8,8 @@
 
 use copilot_bridge as bridge;
 
+#[cfg(unix)]
+mod approvals;
 mod audit;
 mod bundles;
 mod ci_pieces;

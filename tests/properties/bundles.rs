@@ -49,6 +49,7 @@ pub(super) fn policy(id: &str, text: &str) -> Policy {
         monitor: false,
         severity: String::new(),
         waivable: false,
+        approvals: None,
         obligations: Vec::new(),
         actions: ActionSet::EVERY,
         resources: ResourceSet::EVERY,

@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
     #[must_use]
     pub fn decision(&self) -> &'a str {
         match self.kind() {
-            "recovered" | "lost" | "removed" | "rotated" | "policy" => "",
+            "recovered" | "lost" | "removed" | "rotated" | "policy" | "approval" => "",
             _ => self.word("decision"),
         }
     }

@@ -227,7 +227,7 @@ fn nanoseconds(time: Timestamp) -> u64 {
 fn severity(fields: &Map<String, Value>) -> (SeverityNumber, &'static str) {
     let word = |name: &str| fields.get(name).and_then(Value::as_str);
     match (word("kind"), word("error_class"), word("decision")) {
-        (Some("removed"), ..) => (SeverityNumber::Info, "INFO"),
+        (Some("removed" | "approval"), ..) => (SeverityNumber::Info, "INFO"),
         (Some("recovered" | "superseded" | "lost"), ..) => (SeverityNumber::Warn, "WARN"),
         (Some("fault"), ..) | (_, Some(_), _) => (SeverityNumber::Error, "ERROR"),
         (.., Some("deny")) => (SeverityNumber::Warn, "WARN"),
@@ -244,6 +244,7 @@ fn sentence(fields: &Map<String, Value>) -> String {
         "superseded" => return "a denial left before its line was written".to_owned(),
         "lost" => return "lines that were written are gone".to_owned(),
         "removed" => return "old files were removed".to_owned(),
+        "approval" => return "a person answered what policies ask".to_owned(),
         _ => {}
     }
     let mut sentence = format!("{} {}", word("decision"), word("event"));

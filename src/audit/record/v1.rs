@@ -63,11 +63,13 @@ pub enum Kind {
     Rotated,
     /// A bundle of policies took the place of what was in force, or was refused.
     Policy,
+    /// A person approved or denied a call, out of band.
+    Approval,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ToolUse,
         Self::Permission,
         Self::McpCall,
@@ -83,6 +85,7 @@ impl Kind {
         Self::Removed,
         Self::Rotated,
         Self::Policy,
+        Self::Approval,
     ];
 
     /// The kind's name, as it stands in a line.
@@ -104,6 +107,7 @@ impl Kind {
             Self::Removed => "removed",
             Self::Rotated => "rotated",
             Self::Policy => "policy",
+            Self::Approval => "approval",
         }
     }
 

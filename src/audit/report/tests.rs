@@ -330,6 +330,7 @@ fn blank(id: &str) -> Policy {
         monitor: false,
         severity: String::new(),
         waivable: false,
+        approvals: None,
         obligations: Vec::new(),
         actions: ActionSet::EVERY,
         resources: ResourceSet::EVERY,

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::engine::PLACEHOLDERS;
+use crate::engine::approver::Demand;
 use crate::engine::decision::Obligation;
 use crate::policy::diagnostic::{Code, Problem, alternatives, quote, suggest};
 use crate::policy::layer::Layer;
 use crate::policy::source::SourceFile;
 
 /// Every annotation that a policy may have.
-pub const KEYS: [&str; 8] = [
+pub const KEYS: [&str; 9] = [
     "id",
     "reason",
     "help",
@@ -20,6 +21,7 @@ pub const KEYS: [&str; 8] = [
     "obligation",
     "severity",
     "waivable",
+    "approvals",
 ];
 
 /// The values of `@severity`.
@@ -58,6 +60,8 @@ pub(super) struct Annotations {
     pub(super) severity: String,
     /// `@waivable("user")`
     pub(super) waivable: bool,
+    /// `@approvals`
+    pub(super) approvals: Option<Demand>,
     /// `@obligation`
     pub(super) obligations: Vec<Obligation>,
 }
@@ -90,6 +94,7 @@ impl Head<'_> {
             monitor: self.monitor(problems),
             severity: self.severity(problems),
             waivable: self.only("waivable", "user", "a forbid", self.forbid, problems),
+            approvals: self.approvals(problems),
             obligations: self.obligations(problems),
         };
         Some(read)
@@ -199,6 +204,51 @@ impl Head<'_> {
             }
         }
         obligations
+    }
+
+    /// How many people, and groups of people: `2`, `security`, `2 security`.
+    fn approvals(&self, problems: &mut Vec<Problem>) -> Option<Demand> {
+        let (value, span) = self.annotations.get("approvals")?;
+        let asks = self
+            .annotations
+            .get("decision")
+            .is_some_and(|(word, _)| word == "ask");
+        if !asks || !self.forbid {
+            problems.push(self.misplaced("approvals", "a forbid with `@decision(\"ask\")`", span));
+        }
+        let mut demand = Demand::default();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        for word in value.split_whitespace() {
+            match word.parse::<u8>() {
+                Ok(people) if (1..=Demand::MOST).contains(&people) && demand.people == 0 => {
+                    demand.people = people;
+                }
+                Err(_)
+                    if word.starts_with(|c: char| c.is_ascii_alphabetic())
+                        && word.chars().all(plain) =>
+                {
+                    demand.groups.push(word.to_owned());
+                }
+                _ => {
+                    problems.push(self.no_demand(word, span));
+                    return None;
+                }
+            }
+        }
+        if demand == Demand::default() {
+            problems.push(self.no_demand(value, span));
+        }
+        Some(Demand::default().and(&demand))
+    }
+
+    fn no_demand(&self, word: &str, span: &Range<usize>) -> Problem {
+        let most = Demand::MOST;
+        Problem::error(
+            Code::BadAnnotation,
+            format!("`{}` is no value of `@approvals`", quote(word)),
+        )
+        .help(format!("it is how many people, 1 to {most}, and groups of approvers: `2`, `security`, `2 security`"))
+        .at(self.file, span.clone())
     }
 
     /// Whether an annotation with one legal value is there.

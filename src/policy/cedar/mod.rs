@@ -17,6 +17,7 @@ use miette::Diagnostic;
 use super::diagnostic::{Code, Problem, quote};
 use super::source::{Source, SourceFile};
 use crate::engine::action::{Action, ActionSet};
+use crate::engine::approver::Approvers;
 use crate::engine::bundle::{Policy, Verdict};
 use crate::engine::codec;
 use crate::engine::containment::{FOUND, GUARD};
@@ -34,6 +35,8 @@ pub(super) struct Located {
     pub(super) file: Arc<SourceFile>,
     /// Its place in the file.
     pub(super) span: Range<usize>,
+    /// Where its `@approvals` stands.
+    pub(super) demands: Option<Range<usize>>,
     /// The labels and patterns that it names.
     pub(super) references: References,
     /// As it was written.
@@ -237,6 +240,7 @@ fn policy_of(
         monitor: read.monitor,
         severity: read.severity,
         waivable: read.waivable,
+        approvals: read.approvals,
         obligations: read.obligations,
         actions: scope.0,
         resources: scope.1,
@@ -247,6 +251,10 @@ fn policy_of(
         policy,
         file: Arc::clone(file),
         span: head.span_of("id"),
+        demands: head
+            .annotations
+            .get("approvals")
+            .map(|(_, span)| span.clone()),
         references,
         written: Written {
             file: Arc::clone(file),
@@ -420,6 +428,27 @@ pub(super) fn check_references(
             Some(file) => problem.at(file, literal(file, &(0..0), &pattern.id)),
             None => problem,
         });
+    }
+}
+
+/// Warnings about approvals that nobody can give: what asks for them is a denial.
+pub(super) fn check_approvals(
+    policies: &[Located],
+    approvers: &Approvers,
+    problems: &mut Vec<Problem>,
+) {
+    for located in policies {
+        if let (Some(demand), Some(span)) = (&located.policy.approvals, &located.demands)
+            && !approvers.can_meet(demand)
+        {
+            let problem = Problem::warning(
+                Code::Unapprovable,
+                "nobody can give these approvals, so what this policy asks about is denied",
+            );
+            let help =
+                "`approvers.toml` of the base layer names people, their keys and their groups";
+            problems.push(problem.help(help).at(&located.file, span.clone()));
+        }
     }
 }
 

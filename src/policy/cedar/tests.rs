@@ -104,6 +104,26 @@ fn everything_wrong_is_underlined() {
             "bad-annotation [@waivable(\"all\")] `all` is no value of `@waivable`",
         ),
         (
+            "@id(\"a\") @reason(\"b\") @decision(\"ask\") @approvals(\"0\")",
+            forbid,
+            "bad-annotation [@approvals(\"0\")] `0` is no value of `@approvals`",
+        ),
+        (
+            "@id(\"a\") @reason(\"b\") @decision(\"ask\") @approvals(\"2 3\")",
+            forbid,
+            "bad-annotation [@approvals(\"2 3\")] `3` is no value of `@approvals`",
+        ),
+        (
+            "@id(\"a\") @reason(\"b\") @decision(\"ask\") @approvals(\" \")",
+            forbid,
+            "bad-annotation [@approvals(\" \")] ` ` is no value of `@approvals`",
+        ),
+        (
+            "@id(\"a\") @reason(\"b\") @approvals(\"2\")",
+            forbid,
+            "bad-annotation [@approvals(\"2\")] `@approvals` may stand on a forbid with `@decision(\"ask\")` only",
+        ),
+        (
             "@id(\"a\") @id(\"b\")",
             forbid,
             "cedar-syntax [@id(\"b\")] duplicate annotation: @id",
@@ -285,6 +305,27 @@ fn scopes_become_sets() {
         let bundle = check(&[("x.cedar", &text)], &[]).bundle.unwrap();
         assert_eq!(bundle.policies[0].actions, actions, "{scope}");
         assert_eq!(bundle.policies[0].resources, resources, "{scope}");
+    }
+}
+
+#[test]
+fn approvals_that_nobody_can_give_are_warned_of() {
+    let text = |demand: &str| {
+        format!(
+            "{PERMIT} @id(\"q\") @reason(\"r\") @decision(\"ask\") @approvals(\"{demand}\") forbid(principal, action, resource);"
+        )
+    };
+    let ann = "format = 1\n[[approver]]\nname = \"ann\"\ngroups = [\"security\"]\n\
+        key = \"ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"\n";
+    for (demand, possible) in [("1 security", true), ("2", false), ("web", false)] {
+        let files = [("x.cedar", &*text(demand)), ("approvers.toml", ann)];
+        let checked = check(&files, &[]);
+        let expected = format!(
+            "unapprovable [@approvals(\"{demand}\")] nobody can give these approvals, so what this policy asks about is denied"
+        );
+        let expected: &[String] = if possible { &[] } else { &[expected] };
+        assert_eq!(shown(&checked.problems), expected);
+        assert!(checked.bundle.is_some());
     }
 }
 

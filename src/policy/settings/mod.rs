@@ -1,5 +1,6 @@
 //! The TOML files of all layers: each key read with its place, then merged as its table says.
 
+pub mod approvers;
 pub mod bridge;
 pub mod containment;
 pub mod entities;
@@ -58,6 +59,7 @@ pub(super) fn load(sources: &[Source], care: Care<'_>, problems: &mut Vec<Proble
                 continue;
             }
             let apply = match file.name.as_str() {
+                "approvers.toml" => approvers::apply,
                 "bridge.toml" => bridge::apply,
                 "containment.toml" => containment::apply,
                 "permission.toml" => permission::apply,

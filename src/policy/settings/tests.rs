@@ -23,6 +23,36 @@ fn settings(user: &[(&str, &str)], workspace: &[(&str, &str)]) -> Settings {
 fn everything_wrong_is_underlined() {
     for (name, text, expected) in [
         (
+            "approvers.toml",
+            "format = 1\n[[approver]]\nname = 'ann'",
+            "missing-key [[[approver]]] `key` is missing",
+        ),
+        (
+            "approvers.toml",
+            "format = 1\n[[approver]]\nname = 'ann'\nkey = 'ed25519:AAAA'",
+            "bad-value ['ed25519:AAAA'] a public key is `ed25519:` and 44 characters of Base64",
+        ),
+        (
+            "approvers.toml",
+            "format = 1\n[[approver]]\nname = 'ann'\nkey = 'ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo='\n[[approver]]\nname = 'bob'\nkey = 'ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo='",
+            "duplicate-id ['ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo='] this is the key of `ann` too",
+        ),
+        (
+            "approvers.toml",
+            "format = 1\n[approvals]\nrequired = 2",
+            "bad-value [2] this file names 0 approvers: nobody could approve anything",
+        ),
+        (
+            "approvers.toml",
+            "format = 1\n[approvals]\nminutes = 1441",
+            "bad-value [1441] `minutes` has to be between 1 and 1440",
+        ),
+        (
+            "approvers.toml",
+            "format = 1\n[approvals]\nunverified = 'ask'",
+            "bad-value ['ask'] `ask` is no value of `unverified`",
+        ),
+        (
             "bridge.toml",
             "mode = 'enforce'",
             "missing-key [] `format` is missing",

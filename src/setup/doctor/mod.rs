@@ -254,6 +254,7 @@ fn policies(
             problems,
             deadline_ms,
             passes_unrecorded,
+            approves_unverified,
             coverage,
         } = rooms.inspect(&folder);
         deadline = deadline.max(deadline_ms);
@@ -263,6 +264,16 @@ fn policies(
         }
         for problem in problems {
             report.error("policy-problem", problem, "until then every call is denied");
+        }
+        if approves_unverified {
+            report.error(
+                "unverified-approvals",
+                format!(
+                    "`{}` says `unverified = \"accept\"`: EVERY PROGRAM OF THIS USER CAN APPROVE A CALL, THE AGENT TOO",
+                    folder.display()
+                ),
+                "take it out of approvers.toml, and name people and their keys there",
+            );
         }
         if passes_unrecorded {
             report.error(

@@ -263,8 +263,9 @@ fn what_the_policies_say_is_passed_on() {
     let mut rooms = FakeRooms::new();
     rooms.problems = vec!["`a.cedar`, line 3: no".to_owned()];
     rooms.passes_unrecorded = true;
+    rooms.approves_unverified = true;
     let found = findings(&stage, &rooms);
-    for id in ["policy-problem", "on-failure-allow"] {
+    for id in ["policy-problem", "on-failure-allow", "unverified-approvals"] {
         let found = found.iter().find(|finding| finding.id == id).unwrap();
         assert_eq!(found.level, Level::Error);
     }

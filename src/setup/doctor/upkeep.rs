@@ -96,6 +96,8 @@ fn secret(state: &Path, report: &mut Report) {
         "log",
         "mirror/seed",
         "retired-keys",
+        "approvals/pending",
+        "approvals/answers",
     ];
     for folder in below.map(|name| state.join(name)) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
