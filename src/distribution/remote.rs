@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use oci_client::client::{ClientConfig, ClientProtocol};
@@ -177,7 +177,10 @@ async fn object(store: Store, url: &Url) -> Result<Vec<u8>, Failure> {
         }
         Store::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env();
-            let builder = builder.with_client_options(options(None)).with_retry(retry);
+            let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+            let builder = builder
+                .with_client_options(options(endpoint))
+                .with_retry(retry);
             Arc::new(builder.with_bucket_name(bucket).build()?)
         }
         Store::Azure => {

@@ -295,6 +295,44 @@ fn an_object_store_hands_a_bundle_out() {
     assert_eq!(team.status().1["bundle"]["version"], 1);
 }
 
+#[test]
+fn the_stores_of_other_clouds_do_too() {
+    let (team, key, bytes) = signed();
+    let (address, seen) = server(move |_| {
+        let headers = vec![
+            ("ETag", "\"1\"".to_owned()),
+            ("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT".to_owned()),
+        ];
+        (200, headers, bytes.clone())
+    });
+    let endpoint = format!("http://{address}");
+    let account = BASE64.encode(b"s3cr3t");
+    for (source, variables) in [
+        (
+            "az://box/team/acme.bundle",
+            &[
+                ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+                ("AZURE_STORAGE_ACCOUNT_KEY", &account),
+                ("AZURE_STORAGE_ENDPOINT", &endpoint),
+            ][..],
+        ),
+        (
+            "gs://box/team/acme.bundle",
+            &[
+                ("GOOGLE_BASE_URL", endpoint.as_str()),
+                ("GOOGLE_SKIP_SIGNATURE", "true"),
+            ],
+        ),
+    ] {
+        team.pin_to(source, &[&key], "");
+        let answer = fetch(&team, variables);
+        assert_eq!(answer.code, 0, "{source}: {answer:?}");
+        let last = seen.lock().unwrap().pop().unwrap();
+        let path = percent_encoding::percent_decode_str(&last.path).decode_utf8();
+        assert_eq!(path.unwrap(), "/box/team/acme.bundle");
+    }
+}
+
 /// A registry with one artifact of these layers: media type and bytes.
 fn registry(
     layers: Vec<(&'static str, Vec<u8>)>,
