@@ -331,7 +331,7 @@ mod tests {
             overview
                 .commands
                 .iter()
-                .any(|(name, count)| name == "publishes" && *count > 2)
+                .any(|(name, count)| name == "everyday" && *count > 20)
         );
     }
 

@@ -66,7 +66,17 @@ fn shell(stage: &Stage, script: &str, variables: &[(&str, &str)]) -> Answer {
 #[test]
 fn the_hooks_of_pre_commit_run() {
     let hooks = yaml(".pre-commit-hooks.yaml");
-    let hooks = hooks.as_array().unwrap();
+    let hooks: Vec<&Value> = hooks
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|hook| {
+            hook["entry"]
+                .as_str()
+                .unwrap()
+                .starts_with("copilot-bridge policy ")
+        })
+        .collect();
     let ids: Vec<&str> = hooks
         .iter()
         .map(|hook| hook["id"].as_str().unwrap())
@@ -171,4 +181,47 @@ fn the_action_for_github_runs() {
         }
     }
     assert_eq!(verbs, ["check", "fmt", "lint", "test"]);
+}
+
+/// Every command of docs/editors.md, in its order.
+#[test]
+fn the_commands_of_the_documentation_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/editors.md")).unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
+    let stage = Stage::new();
+    stage.write("ws/mine.cedar", "// Nothing yet.\n");
+    let mut ran = 0;
+    for line in lines {
+        // What is in force for whoever runs this is nothing to rely on.
+        let line = if line.starts_with("copilot-bridge policy show") {
+            let command = line.split('#').next().unwrap().trim();
+            format!(
+                "{command} --policies {}/policies --state {}",
+                root.display(),
+                stage.state().display()
+            )
+        } else {
+            line.to_owned()
+        };
+        let answer = shell(&stage, &line, &[]);
+        assert_eq!(answer.code, 0, "{line}: {answer:?}");
+        ran += 1;
+    }
+    assert_eq!(ran, 10);
+    let schema = stage.path("ws/policies/.schemas/bridge.cedarschema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    assert!(schema["Bridge"].is_object());
+    // It stands where it says, and policies are in order all the same.
+    let check = shell(&stage, "copilot-bridge policy check policies", &[]);
+    assert_eq!(check.code, 0, "{check:?}");
+    for name in [
+        "web-app",
+        "hipaa",
+        "ci-runner",
+        "read-only-reviewer",
+        "docs-writer",
+    ] {
+        assert!(text.contains(&format!("| `{name}` |")), "{name}");
+    }
 }

@@ -153,7 +153,7 @@ fn policies_that_are_there_stay() {
             .count(),
         1
     );
-    // Nor does one template write over another, nor over tests and schemas.
+    // Nor does one template write over another, nor over tests.
     assert_eq!(new(&stage, "hipaa").code, 0);
     let again = new(&stage, "hipaa");
     assert_eq!(again.code, 1);

@@ -10,6 +10,7 @@ use crate::cli::Outcome;
 use crate::exit::Exit;
 use crate::policy::Layer;
 use crate::policy::edit::{self, Files};
+use crate::workbench::schema;
 use crate::workbench::templates::{TEMPLATES, Template};
 
 #[derive(Debug, clap::Args)]
@@ -39,11 +40,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let template = Template::named(name).ok_or("there is no such template")?;
     let files = template.files()?;
     let shown = dir.display();
-    // `publish` looks at policies only; tests and schemas of others are to stay as well.
-    if let Some(taken) = files
+    // `publish` looks at policies only; tests of others are to stay as well.
+    let taken = files
         .keys()
-        .find(|name| dir.join(name).symlink_metadata().is_ok())
-    {
+        .filter(|name| !name.starts_with(schema::DIR))
+        .find(|name| dir.join(name).symlink_metadata().is_ok());
+    if let Some(taken) = taken {
         return Err(format!("`{shown}` holds policies already: `{taken}`").into());
     }
     match edit::publish(Layer::User, dir, &Files::new(), &files) {
