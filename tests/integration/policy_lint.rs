@@ -351,7 +351,7 @@ fn the_health_checklist_is_answered_row_by_row() {
     let unknown: Vec<&str> = all
         .iter()
         .filter(|(_, state, _)| state == "unknown")
-        .map(|(id, ..)| &id[6..])
+        .map(|(id, ..)| id.strip_prefix("hipaa-").unwrap())
         .collect();
     assert_eq!(unknown, ["10", "11", "18", "20", "21"]);
     let evidence = |id: &str| {

@@ -205,7 +205,7 @@ mod tests {
         let texts = |text: &'static str, cedar| {
             comments(text, cedar)
                 .into_iter()
-                .map(|at| &text[at])
+                .map(|at| text.get(at).unwrap())
                 .collect::<Vec<_>>()
         };
         assert_eq!(

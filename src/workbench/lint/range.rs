@@ -84,8 +84,13 @@ fn walk(expr: &Expr, guards: &mut Guards, found: &mut Vec<(Option<Span<usize>>, 
             walk(else_expr, guards, found);
         }
         kind => {
+            let before = found.len();
             for inner in children(kind) {
                 walk(inner, guards, found);
+            }
+            // What is built on it is told with it.
+            if found.len() > before {
+                return;
             }
             if operation(expr, guards).is_some_and(|range| intersect(range, LONG) != range) {
                 let at = expr.source_loc().map(|loc| loc.start()..loc.end());

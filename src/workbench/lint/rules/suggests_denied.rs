@@ -179,6 +179,7 @@ fn read(piece: &str, before: &str, programs: &BTreeSet<String>) -> Option<Sugges
     let known = programs.contains(program);
     // A single word is a name, unless the sentence says to run it.
     let run = before
+        .trim_end_matches('`')
         .split_whitespace()
         .next_back()
         .is_some_and(|verb| VERBS.contains(&verb.to_lowercase().as_str()));
