@@ -303,6 +303,8 @@ impl Gate {
             decision,
             would_decide,
             verdicts,
+            monitored,
+            exceptions,
         } = engine.decide(requests);
         let of = |part: fn(&Request) -> &String| requests.first().map(part).cloned();
         Passage {
@@ -316,6 +318,9 @@ impl Gate {
                 cwd: of(|request| &request.context.cwd).unwrap_or_default(),
                 would_decide,
                 verdicts,
+                monitored,
+                exceptions,
+                lapsed: Vec::new(),
             }),
         }
     }

@@ -15,4 +15,3 @@ pub mod show;
 pub mod suggest;
 pub mod suite;
 pub mod templates;
-pub mod workflow;

@@ -9,9 +9,9 @@ use crate::cli::Outcome;
 use crate::cli::place::Place;
 use crate::exit::Exit;
 use crate::policy::cedar::invariants::{self, Invariant};
+use crate::policy::diagnostic::render;
 use crate::policy::{self, Base, Locations, Problem};
 use crate::workbench::prove::{self, Means, NO_DEAD, NO_ERRORS, Status, Task, report};
-use crate::workbench::workflow;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Format::Json => writeln!(out, "{:#}", report::json(&report))?,
         Format::Github => {
             for problem in report::problems(&report) {
-                writeln!(out, "{}", workflow::annotation(problem))?;
+                out.write_all(render::github(std::slice::from_ref(problem)).as_bytes())?;
             }
             writeln!(out, "{}", report::summary(&report))?;
         }
@@ -173,12 +173,8 @@ fn unknown<'a>(only: &'a [String], invariants: &[Invariant]) -> Option<&'a Strin
 pub(super) fn invalid(problems: &[Problem], format: Format, out: &mut dyn Write) -> Outcome {
     match format {
         Format::Text => show_problems(problems, out)?,
-        Format::Json => writeln!(out, "{:#}", policy::diagnostic::render::json(problems))?,
-        Format::Github => {
-            for problem in problems {
-                writeln!(out, "{}", workflow::annotation(problem))?;
-            }
-        }
+        Format::Json => writeln!(out, "{:#}", render::json(problems))?,
+        Format::Github => out.write_all(render::github(problems).as_bytes())?,
     }
     Ok(Exit::PolicyInvalid)
 }

@@ -217,6 +217,7 @@ fn invariant(
         help: String::new(),
         verdict: Verdict::Permit,
         monitor: false,
+        approvals: None,
         severity: String::new(),
         waivable: false,
         obligations: Vec::new(),

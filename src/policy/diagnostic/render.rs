@@ -105,13 +105,14 @@ pub fn github(problems: &[Problem]) -> String {
         if let Some(help) = &problem.help {
             let _ = write!(text, " ({help})");
         }
-        let _ = writeln!(out, "::{command} {properties}::{}", data(&text));
+        let _ = writeln!(out, "::{command} {properties}::{}", command_data(&text));
     }
     out
 }
 
 /// Text of a workflow command.
-fn data(text: &str) -> String {
+#[must_use]
+pub fn command_data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
@@ -119,7 +120,7 @@ fn data(text: &str) -> String {
 
 /// The value of a property of a workflow command.
 fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+    command_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// `2 errors, 1 warning`, or that there is nothing to say.

@@ -11,6 +11,7 @@ use super::policies::PolicyChange;
 use super::settings::{Change, SettingChange};
 use super::{Compared, Diff, Direction, Flip, Known, Observed, Shift, Side};
 use crate::engine::describe;
+use crate::policy::diagnostic::render;
 use crate::workbench::prove::Unprovable;
 
 /// The version of the JSON form.
@@ -326,7 +327,7 @@ pub fn github(diff: &Diff) -> String {
             None => "notice",
         };
         let title = direction.map_or("policy diff", Direction::name);
-        let text = crate::workbench::workflow::message(&text);
+        let text = render::command_data(&text);
         let _ = writeln!(out, "::{level} title={title}::{text}");
     };
     for general in &diff.general {
