@@ -359,7 +359,7 @@ fn what_cannot_be_replayed_is_no_success() {
 fn year(stage: &Stage, lines: u64) -> Vec<PathBuf> {
     use std::io::Write;
 
-    let templates: Vec<String> = {
+    let templates: Vec<Vec<(String, bool)>> = {
         for path in ["src/module/file.rs", "README.md"] {
             stage.judge("view", &json!({"path": path}));
             let edit = json!({"path": path, "old_str": "a", "new_str": "b"});
@@ -381,7 +381,7 @@ fn year(stage: &Stage, lines: u64) -> Vec<PathBuf> {
         let day = stage.days().remove(0);
         let text = fs::read_to_string(&day).unwrap();
         fs::remove_file(day).unwrap();
-        text.lines().map(str::to_owned).collect()
+        text.lines().map(pieces).collect()
     };
     let dir = stage.state().join("audit");
     let mut files = Vec::new();
@@ -393,18 +393,41 @@ fn year(stage: &Stage, lines: u64) -> Vec<PathBuf> {
             out = Some(std::io::BufWriter::new(fs::File::create(&path).unwrap()));
             files.push(path);
         }
-        let template = &templates[usize::try_from(number).unwrap() % templates.len()];
         // One call in ten is about something that was never seen before.
         let name = match number % 10 {
-            0 => format!("module{number}"),
-            _ => format!("module{}", number % 997),
+            0 => number,
+            _ => number % 997,
         };
-        let line = template
-            .replace("module", &name)
-            .replace("session-1", &format!("session-{}", number / 40));
-        writeln!(out.as_mut().unwrap(), "{line}").unwrap();
+        let out = out.as_mut().unwrap();
+        let (session, name) = ((number / 40).to_string(), name.to_string());
+        for (text, is_session) in &templates[usize::try_from(number).unwrap() % templates.len()] {
+            out.write_all(text.as_bytes()).unwrap();
+            let filling = if *is_session { &session } else { &name };
+            out.write_all(filling.as_bytes()).unwrap();
+        }
+        out.write_all(b"\"}\n").unwrap();
     }
     files
+}
+
+/// The parts of a line before the number of a module, or of a session.
+fn pieces(line: &str) -> Vec<(String, bool)> {
+    let mut parts = Vec::new();
+    let mut rest = line;
+    loop {
+        let next = [("module", false), ("session-", true)]
+            .into_iter()
+            .filter_map(|(mark, is_session)| Some((rest.find(mark)? + mark.len(), is_session)))
+            .min();
+        let Some((end, is_session)) = next else { break };
+        let (before, after) = rest.split_at(end);
+        parts.push((before.to_owned(), is_session));
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    // What is left has no number behind it; the chain is of no matter to a replay.
+    let last = rest.rsplit_once("\"prev\":\"").unwrap().0;
+    parts.push((format!("{last}\"prev\":\""), false));
+    parts
 }
 
 /// How many lines the year has: a tenth of one, unless the variable says otherwise.

@@ -274,7 +274,7 @@ fn what_an_agent_wrote_is_never_more_than_a_comment_or_a_name() {
     let diff = told["difference"].as_str().unwrap();
     let added = diff.lines().filter(|line| line.starts_with('+'));
     for line in added {
-        let text = line[1..].trim();
+        let text = line.trim_start_matches('+').trim();
         let comment = text.starts_with('#') || text.starts_with("//");
         assert!(comment || !text.contains("permit("), "{line}");
     }

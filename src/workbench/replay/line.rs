@@ -91,7 +91,8 @@ struct Thing<'a> {
     program: Text<'a>,
     arguments: Option<usize>,
     certain: Option<bool>,
-    code: Option<String>,
+    #[serde(default)]
+    code: Text<'a>,
     beside: Option<BTreeSet<String>>,
     #[serde(default)]
     server: Text<'a>,
@@ -107,10 +108,10 @@ struct Thing<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Circumstances<'a> {
-    operation: Option<String>,
+    operation: Text<'a>,
     workspace: Text<'a>,
     depth_limit: Option<u32>,
-    interactive: Option<String>,
+    interactive: Text<'a>,
     can_replace_results: Option<bool>,
     patterns: Option<BTreeSet<String>>,
     can_replace_prompts: Option<bool>,
@@ -188,12 +189,12 @@ impl Recorded<'_> {
         Context {
             event: facts.text(&self.event, of, "event"),
             tool: facts.optional(&self.tool, of, "tool"),
-            operation: facts.plain(asked.operation.clone(), of, "operation"),
+            operation: facts.text(&asked.operation, of, "operation"),
             cwd: facts.text(&self.cwd, of, "cwd"),
             workspace: facts.text(&asked.workspace, of, "workspace"),
             depth: facts.plain(self.depth, of, "depth"),
             depth_limit: facts.plain(asked.depth_limit, of, "depth_limit"),
-            interactive: facts.plain(asked.interactive.clone(), of, "interactive"),
+            interactive: facts.text(&asked.interactive, of, "interactive"),
             can_replace_results: facts.plain(asked.can_replace_results, of, "can_replace_results"),
             patterns: facts.plain(asked.patterns.clone(), of, "patterns"),
             can_replace_prompts: facts.plain(asked.can_replace_prompts, of, "can_replace_prompts"),
@@ -255,16 +256,18 @@ impl Known {
             "text" => Resource::Text(self.text_facts(thing)),
             _ => return None,
         };
-        let named = match resource.kind() {
-            ResourceType::Path => &["given", "resolved"][..],
-            ResourceType::Command => &["text"],
-            ResourceType::Url => &["given"],
-            ResourceType::Tool => &["server", "name"],
-            ResourceType::Text => &["kind"],
-        };
-        let named = named.iter().map(|name| Facts::of(Owner::Resource, name));
-        if named.into_iter().any(|fact| self.0.meets(fact)) {
-            self.0 = self.0.and(Facts::id(Owner::Resource));
+        if self.0 != Facts::NONE {
+            let named = match resource.kind() {
+                ResourceType::Path => &["given", "resolved"][..],
+                ResourceType::Command => &["text"],
+                ResourceType::Url => &["given"],
+                ResourceType::Tool => &["server", "name"],
+                ResourceType::Text => &["kind"],
+            };
+            let named = named.iter().map(|name| Facts::of(Owner::Resource, name));
+            if named.into_iter().any(|fact| self.0.meets(fact)) {
+                self.0 = self.0.and(Facts::id(Owner::Resource));
+            }
         }
         self.0 = self.0.and(before);
         Some(resource)
@@ -289,7 +292,7 @@ impl Known {
             text: self.text(&thing.text, of, "text"),
             program: self.text(&thing.program, of, "program"),
             certain: self.plain(thing.certain, of, "certain"),
-            code: self.plain(thing.code.clone(), of, "code"),
+            code: self.text(&thing.code, of, "code"),
             beside: self.plain(thing.beside.clone(), of, "beside"),
             labels: self.plain(thing.labels.clone(), of, "labels"),
             ..CommandFacts::default()

@@ -231,10 +231,9 @@ impl<'a> Replay<'a> {
 
     /// What the new policies say.
     fn say(&self, memory: &mut Memory, told: &[Told]) -> Result<Said, Unjudged> {
-        let bundle = self.engine.bundle();
         let Memory { new, key } = memory;
         say(told, |one| {
-            let facts = self.reads.about(bundle, &one.request);
+            let facts = self.reads.about(&one.request);
             if one.unknown.meets(facts) {
                 lacking(&self.reads, self.engine, one)?;
             }

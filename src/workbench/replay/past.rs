@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::engine::bundle::{Bundle, Settings};
 use crate::engine::containment::{Containment, HARD_LINK, Places};
 use crate::engine::program::Program;
+use crate::engine::redaction::Redaction;
 use crate::engine::request::{CommandFacts, PathFacts, Resource};
 use crate::facts::paths::lexical;
 use crate::policy::archive::{self, Archived};
@@ -17,7 +18,7 @@ use crate::policy::source::{Source, Versions};
 use crate::policy::{Layer, load_sources};
 
 /// More sets of policies than this are not held in memory at once.
-const HELD: usize = 8;
+const HELD: usize = 64;
 
 /// Policies of another time.
 #[derive(Debug)]
@@ -37,8 +38,8 @@ pub struct Past {
 pub struct Differs {
     /// Labels of paths.
     labels: bool,
-    /// Labels of programs.
-    programs: bool,
+    /// Programs whose entries are others.
+    programs: BTreeSet<String>,
     /// Ids of patterns that are new, gone or other ones.
     patterns: BTreeSet<String>,
     /// Tables whose facts cannot be stated again from a record: a name for each.
@@ -122,9 +123,12 @@ fn sources(archived: &Archived) -> Option<Vec<Source>> {
 impl Past {
     /// Policies of another time beside the new ones.
     #[must_use]
-    pub fn new(bundle: Bundle, layers: Vec<&'static str>, new: &Bundle) -> Self {
+    pub fn new(mut bundle: Bundle, layers: Vec<&'static str>, new: &Bundle) -> Self {
+        let differs = Differs::between(&bundle.settings, &new.settings);
+        // The largest part of it, which no judgement reads.
+        bundle.settings.redaction = Redaction::default();
         Self {
-            differs: Differs::between(&bundle.settings, &new.settings),
+            differs,
             reads: Reads::of(&bundle),
             layers,
             engine: Engine::new(bundle),
@@ -156,7 +160,7 @@ impl Differs {
         let ids = was_by.keys().chain(is_by.keys());
         Self {
             labels: was.labels != is.labels,
-            programs: was.programs != is.programs,
+            programs: programs(was, is),
             patterns: ids
                 .filter(|id| was_by.get(*id) != is_by.get(*id))
                 .cloned()
@@ -184,14 +188,14 @@ impl Differs {
                 self.repattern(one, old, new);
             }
         }
-        if !self.labels && !self.programs {
+        if !self.labels && self.programs.is_empty() {
             return kept;
         }
         let was = beside(told);
         for one in told.iter_mut() {
-            let workspace = one.request.context.workspace.clone();
             match &mut one.request.resource {
                 Resource::Path(path) if self.labels => {
+                    let workspace = one.request.context.workspace.clone();
                     let stated = places.is_some_and(|places| {
                         let places = Places {
                             workspace: Some(workspace).filter(|root| !root.is_empty()),
@@ -204,7 +208,7 @@ impl Differs {
                         kept.insert("label");
                     }
                 }
-                Resource::Command(command) if self.programs => {
+                Resource::Command(command) if self.programs.contains(&command.program) => {
                     let lacking = one.unknown.meets(Facts::of(Owner::Resource, "arguments"));
                     let tables = (&old.containment, &new.containment);
                     match relabel_command(command, tables, lacking) {
@@ -264,6 +268,28 @@ impl Differs {
             }
         }
     }
+}
+
+/// The programs of which the tables say different things.
+fn programs(old: &Containment, new: &Containment) -> BTreeSet<String> {
+    if old.programs == new.programs {
+        return BTreeSet::new();
+    }
+    fn by_name(tables: &Containment) -> BTreeMap<&str, Vec<&Program>> {
+        let mut all: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for entry in tables.programs.all().flatten() {
+            for name in &entry.names {
+                all.entry(name).or_default().push(entry);
+            }
+        }
+        all
+    }
+    let (was, is) = (by_name(old), by_name(new));
+    let names = was.keys().chain(is.keys());
+    names
+        .filter(|name| was.get(*name) != is.get(*name))
+        .map(|name| (*name).to_owned())
+        .collect()
 }
 
 /// The labels of all paths and commands of a line.
@@ -326,22 +352,6 @@ fn relabel_command(
     (old, new): (&Containment, &Containment),
     lacking: bool,
 ) -> Relabelled {
-    if command.program.is_empty() {
-        return Relabelled::Whole;
-    }
-    let entries = |tables: &Containment| -> Option<Vec<Program>> {
-        tables
-            .programs
-            .named(&command.program)
-            .map(|entry| entry.ok().cloned())
-            .collect()
-    };
-    let (Some(was), Some(is)) = (entries(old), entries(new)) else {
-        return Relabelled::Unknown;
-    };
-    if was == is {
-        return Relabelled::Whole;
-    }
     if lacking {
         return Relabelled::Unknown;
     }
@@ -420,7 +430,7 @@ mod tests {
             )
         });
         let differs = Differs::between(&old, &new);
-        assert!(differs.programs && !differs.labels && differs.as_recorded.is_empty());
+        assert!(differs.programs.len() == 1 && !differs.labels && differs.as_recorded.is_empty());
         let tables = (&old.containment, &new.containment);
         let mut build = command("mytool build -v");
         assert!(matches!(
@@ -436,11 +446,7 @@ mod tests {
             relabel_command(&mut run, tables, true),
             Relabelled::Unknown
         ));
-        let mut other = command("other run");
-        assert!(matches!(
-            relabel_command(&mut other, tables, true),
-            Relabelled::Whole
-        ));
+        assert!(!differs.programs.contains("other"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value as Json};
 
+use crate::engine::action::Action;
 use crate::engine::attribute::{AGENT, Attribute, COMMAND, CONTEXT, PATH, TEXT, TOOL, URL, Value};
 use crate::engine::bundle::{Bundle, Policy};
 use crate::engine::codec::Decoder;
@@ -81,6 +82,9 @@ static ALIGNED: LazyLock<[Vec<Facts>; 6]> = LazyLock::new(|| {
 /// What stands for an entity itself, as in `resource == Bridge::Tool::"bash"`.
 const ID: &str = "";
 
+/// So many ids stand in front.
+const IDS: usize = 2;
+
 impl Facts {
     /// None.
     pub const NONE: Self = Self(0);
@@ -91,14 +95,24 @@ impl Facts {
     /// The fact of that name; every fact if there is none of that name.
     #[must_use]
     pub fn of(owner: Owner, name: &str) -> Self {
-        let known = NAMES.iter().position(|known| *known == (owner, name));
+        let among = |table: &[Attribute]| table.iter().position(|one| one.name == name);
+        let known = match owner {
+            Owner::Principal => among(AGENT).map(|place| IDS + place),
+            Owner::Context => among(CONTEXT).map(|place| IDS + AGENT.len() + place),
+            Owner::Resource => NAMES.iter().position(|known| *known == (owner, name)),
+        };
         known.map_or(Self::ALL, |bit| Self(1 << bit))
     }
 
     /// The entity itself.
     #[must_use]
-    pub fn id(owner: Owner) -> Self {
-        Self::of(owner, ID)
+    pub const fn id(owner: Owner) -> Self {
+        match owner {
+            Owner::Principal => Self(1),
+            Owner::Resource => Self(2),
+            // It has none.
+            Owner::Context => Self::ALL,
+        }
     }
 
     /// These and those.
@@ -132,6 +146,8 @@ impl Facts {
 #[derive(Debug)]
 pub struct Reads {
     policies: Vec<Facts>,
+    /// By action, what is read about each type of resource.
+    about: Vec<[Facts; ResourceType::ALL.len()]>,
 }
 
 impl Reads {
@@ -140,17 +156,24 @@ impl Reads {
     pub fn of(bundle: &Bundle) -> Self {
         let mut decoder = Decoder::default();
         let policies = bundle.policies.iter();
+        let policies: Vec<Facts> = policies
+            .map(|policy| read_by(policy, &mut decoder).unwrap_or(Facts::ALL))
+            .collect();
+        let about = Action::ALL.map(|action| {
+            ResourceType::ALL.map(|kind| among(bundle, &policies, (action, kind), &|_| true))
+        });
         Self {
-            policies: policies
-                .map(|policy| read_by(policy, &mut decoder).unwrap_or(Facts::ALL))
-                .collect(),
+            policies,
+            about: about.to_vec(),
         }
     }
 
     /// What the policies read that may hold for such a request.
     #[must_use]
-    pub fn about(&self, bundle: &Bundle, request: &Request) -> Facts {
-        self.among(bundle, request, &|_| true)
+    pub fn about(&self, request: &Request) -> Facts {
+        let kinds = self.about.get(request.action as usize);
+        let facts = kinds.and_then(|kinds| kinds.get(request.resource.kind() as usize));
+        facts.copied().unwrap_or(Facts::ALL)
     }
 
     /// The same, without those that ask for a label that the request does not have.
@@ -158,24 +181,28 @@ impl Reads {
     pub fn surely_about(&self, bundle: &Bundle, request: &Request, unknown: Facts) -> Facts {
         let labels = request.resource.labels();
         let known = !unknown.meets(Facts::of(Owner::Resource, "labels"));
-        self.among(bundle, request, &|policy| match labels {
+        let asked = (request.action, request.resource.kind());
+        among(bundle, &self.policies, asked, &|policy| match labels {
             Some(labels) if known && !policy.requires.is_empty() => {
                 policy.requires.iter().any(|label| labels.contains(label))
             }
             _ => true,
         })
     }
+}
 
-    fn among(&self, bundle: &Bundle, request: &Request, counts: &dyn Fn(&Policy) -> bool) -> Facts {
-        let (action, kind) = (request.action, request.resource.kind());
-        let policies = bundle.policies.iter().zip(&self.policies);
-        policies
-            .filter(|(policy, _)| {
-                policy.actions.contains(action) && policy.resources.contains(kind)
-            })
-            .filter(|(policy, _)| counts(policy))
-            .fold(Facts::NONE, |all, (_, facts)| all.and(*facts))
-    }
+/// What those policies read that count, and speak of that action on that type of resource.
+fn among(
+    bundle: &Bundle,
+    facts: &[Facts],
+    (action, kind): (Action, ResourceType),
+    counts: &dyn Fn(&Policy) -> bool,
+) -> Facts {
+    let policies = bundle.policies.iter().zip(facts);
+    policies
+        .filter(|(policy, _)| policy.actions.contains(action) && policy.resources.contains(kind))
+        .filter(|(policy, _)| counts(policy))
+        .fold(Facts::NONE, |all, (_, facts)| all.and(*facts))
 }
 
 /// A request as far as those facts go: two with the same are judged alike.
@@ -312,7 +339,6 @@ pub(super) fn all_about(kind: ResourceType) -> Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::action::Action;
     use crate::engine::request::{Agent, CommandFacts, Context, Resource};
     use crate::policy::{Layer, Source, layer, load_sources};
 
@@ -333,7 +359,7 @@ mod tests {
 
     fn read(policy: &str) -> String {
         let bundle = bundle(policy);
-        let facts = Reads::of(&bundle).about(&bundle, &request());
+        let facts = Reads::of(&bundle).about(&request());
         if facts == Facts::ALL {
             return "all".to_owned();
         }
@@ -343,6 +369,13 @@ mod tests {
     #[test]
     fn every_fact_has_a_bit_of_its_own() {
         assert!(NAMES.len() < 64, "{}", NAMES.len());
+        for (bit, (owner, name)) in NAMES.iter().enumerate() {
+            let fact = match *name {
+                ID => Facts::id(*owner),
+                name => Facts::of(*owner, name),
+            };
+            assert_eq!(fact, Facts(1 << bit), "{owner:?} {name}");
+        }
     }
 
     #[test]
@@ -395,7 +428,7 @@ mod tests {
         let reads = Reads::of(&bundle);
         let of = |request: &Request| {
             let mut bytes = Vec::new();
-            key(request, reads.about(&bundle, request), &mut bytes);
+            key(request, reads.about(request), &mut bytes);
             bytes
         };
         let first = request();

@@ -470,3 +470,97 @@ fn unreadable(path: &Path, error: &io::Error) -> String {
     let words = crate::facts::paths::words(error);
     format!("cannot read `{}`: {words}", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::policy::{layer, load_sources};
+    use serde_json::json;
+
+    fn line(seq: u64, program: &str, decision: &str) -> String {
+        json!({
+            "v": 1, "seq": seq, "ts": "2026-01-02T03:04:05.000000Z", "kind": "tool_use",
+            "event": "pre_tool_use", "dialect": "copilot", "session": format!("s{seq}"),
+            "parent": null, "depth": 0, "entity": null, "cwd": "/ws", "tool": "bash",
+            "requests": [{
+                "action": "shell",
+                "resource": {
+                    "type": "command", "text": format!("{program} {seq}"), "program": program,
+                    "arguments": 1, "certain": true, "code": "", "beside": [], "labels": [],
+                },
+                "context": {
+                    "operation": "", "workspace": "/ws", "depth_limit": 3, "interactive": "unknown",
+                    "can_replace_results": true, "patterns": [], "can_replace_prompts": true,
+                    "secrets": [], "health": [], "placeholder": false, "phi": false,
+                },
+            }],
+            "decision": decision, "reasons": [{"id": "user:x", "file": "x", "line": 1}],
+            "would_decide": decision, "policy_digest": "d", "error_class": null,
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn so_many_threads_find_the_same_in_the_same_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Vec::new();
+        for (day, lines) in [(1, 700), (2, 0), (3, 1), (4, 1300)] {
+            let path = dir.path().join(format!("audit-2026-01-0{day}.jsonl"));
+            let text: String = (0..lines)
+                .map(|number| {
+                    let decision = ["allow", "ask", "deny"][usize::try_from(number % 3).unwrap()];
+                    line(number, &format!("tool{}", number % 7), decision) + "\n"
+                })
+                .collect();
+            // What is too long is no line of a record, and the last one is being written.
+            let long = "x".repeat(20_000);
+            std::fs::write(&path, format!("{text}{long}\n{{\"v\":1")).unwrap();
+            files.push(path);
+        }
+        let engine = Engine::new(load_sources(&[layer::embedded()]).unwrap());
+        let replay = Replay::new(&engine);
+        let run = Run {
+            files,
+            samples: 2,
+            ..Run::default()
+        };
+        let on = |threads| {
+            let mut seen = Vec::new();
+            let mut done = 0;
+            let mut each = |line: &Changed| {
+                seen.push((line.file.clone(), line.line, line.from, line.to));
+                Ok(())
+            };
+            let summary = run
+                .replay_on(threads, &replay, &mut each, &mut |bytes| done = bytes)
+                .unwrap();
+            (summary, seen, done)
+        };
+        let one = on(1);
+        assert_eq!(one, on(4));
+        let (summary, seen, done) = one;
+        assert_eq!(summary.lines, 2001 + 4);
+        assert_eq!(summary.same, [(Effect::Ask, 666)].into());
+        assert_eq!(summary.not_judged, [(Unjudged::Unreadable, 4)].into());
+        assert_eq!(summary.unknown_past, [(Gone::Missing, 2001)].into());
+        assert_eq!(summary.changed(), seen.len() as u64);
+        assert_eq!(summary.changed() - summary.looser(), 669);
+        assert!(seen.is_sorted_by_key(|(file, line, ..)| (file.clone(), *line)));
+        assert!(done > 1_000_000, "{done}");
+        assert_eq!(seen[0].1, 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_an_error_and_no_end_of_the_record() {
+        let engine = Engine::new(load_sources(&[layer::embedded()]).unwrap());
+        let run = Run {
+            files: vec![PathBuf::from("/nowhere/audit-2026-01-01.jsonl")],
+            ..Run::default()
+        };
+        let error = run
+            .replay(&Replay::new(&engine), &mut |_| Ok(()), &mut |_| {})
+            .unwrap_err();
+        assert!(error.to_string().starts_with("cannot read `/nowhere/"));
+    }
+}

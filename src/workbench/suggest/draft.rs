@@ -262,7 +262,7 @@ mod tests {
         };
         draft.unless("seen", policy("default:ask-mcp"), &[tool("a"), tool("b")]);
         let source = draft.source();
-        let checked = check_sources(&[source.clone()]);
+        let checked = check_sources(std::slice::from_ref(&source));
         let lines: Vec<_> = checked.problems.iter().map(|one| one.one_line()).collect();
         assert_eq!(lines, [""; 0]);
         let tables = &source.file(TABLES).unwrap().text;
