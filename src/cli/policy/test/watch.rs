@@ -24,13 +24,14 @@ pub(super) fn run(
             "there is no directory to watch: the policies are those of this program".into(),
         );
     }
-    let (sender, changes) = channel();
-    // Before the first run: a change during it is not missed.
-    let mut watcher = recommended_watcher(sender)?;
-    for dir in dirs {
-        watcher.watch(dir, RecursiveMode::Recursive)?;
-    }
     loop {
+        // Before the run: a change during it is not missed. Anew each time: a directory that was
+        // published is another one than before.
+        let (sender, changes) = channel();
+        let mut watcher = recommended_watcher(sender)?;
+        for dir in dirs {
+            watcher.watch(dir, RecursiveMode::Recursive)?;
+        }
         if let Err(error) = test(out) {
             writeln!(anstream::stderr(), "error: {error}")?;
         }
