@@ -136,7 +136,9 @@ impl Asker {
         let answer = self.runtime.block_on(async {
             let running = match &mut self.running {
                 Some(running) => running,
-                None => self.running.insert(start(&self.solver)?),
+                None => self
+                    .running
+                    .insert(start(&self.solver).map_err(|error| *error)?),
             };
             match tokio::time::timeout(limit, question(running)).await {
                 Ok(answer) => answer,
@@ -151,13 +153,14 @@ impl Asker {
     }
 }
 
-fn start(solver: &Solver) -> Result<CedarSymCompiler<LocalSolver>, Error> {
+fn start(solver: &Solver) -> Result<CedarSymCompiler<LocalSolver>, Box<Error>> {
     let mut command = tokio::process::Command::new(&solver.program);
     command
         .args(["--lang", "smt", "--strings-exp"])
         .arg(format!("--tlimit-per={}", solver.limit.as_millis()))
         .kill_on_drop(true);
-    CedarSymCompiler::new(LocalSolver::from_command(&mut command)?)
+    let started = LocalSolver::from_command(&mut command).map_err(Error::from)?;
+    CedarSymCompiler::new(started).map_err(Box::new)
 }
 
 fn why(error: &Error, limit: Duration) -> String {
