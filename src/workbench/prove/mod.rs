@@ -9,6 +9,7 @@ mod check;
 pub(in crate::workbench) mod counterexample;
 #[cfg(feature = "analysis")]
 pub(in crate::workbench) mod environment;
+mod properties;
 pub mod report;
 #[cfg(feature = "analysis")]
 mod sample;
@@ -28,14 +29,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub use properties::PROPERTIES;
+
 use crate::engine::bundle::Bundle;
 use crate::engine::decision::Effect;
 use crate::engine::request::Request;
 use crate::policy::cedar::invariants::Invariant;
 use crate::policy::{Problem, Source};
-
-/// The properties that are proved besides those that somebody writes, as Cedar.
-pub const PROPERTIES: &str = include_str!("properties.cedar");
 
 /// The property that no policy fails.
 pub const NO_ERRORS: (&str, &str) = (

@@ -1,4 +1,7 @@
-// What holds of every call under the default policies, and should under yours. Each is a claim about
+//! The properties that are built in: claims about all policies together, as Cedar.
+
+/// They are proved besides those that somebody writes.
+pub const PROPERTIES: &str = r#"// What holds of every call under the default policies, and should under yours. Each is a claim about
 // all policies together: a `forbid` says what is denied, even if a person would say yes.
 
 @id("read-inside")
@@ -47,3 +50,4 @@ when {
   (action in Bridge::Action::"tool_use" ||
    [Bridge::Action::"delegate", Bridge::Action::"model_call"].contains(action))
 };
+"#;
