@@ -36,11 +36,15 @@ fn every_shell_gets_every_verb() {
 #[test]
 fn bash_completes_a_verb() {
     let stage = Stage::new();
-    let script = "eval \"$1\"; COMP_WORDS=(copilot-bridge audit ver); COMP_CWORD=2; \
+    let script = "source \"$1\"; COMP_WORDS=(copilot-bridge audit ver); COMP_CWORD=2; \
         _copilot-bridge copilot-bridge ver audit; echo \"${COMPREPLY[*]}\"";
-    let completions = run(stage.command(&["completions", "bash"])).text;
+    stage.write(
+        "completions.bash",
+        &run(stage.command(&["completions", "bash"])).text,
+    );
     let bash = Command::new("bash")
-        .args(["-c", script, "bash", &completions])
+        .args(["-c", script, "bash"])
+        .arg(stage.path("completions.bash"))
         .stdin(Stdio::null())
         .output()
         .unwrap();

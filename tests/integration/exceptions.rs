@@ -658,8 +658,12 @@ fn monitor_mode_watches_all_but_faults_the_guard_and_redaction() {
 fn what_nothing_permits_is_named_while_all_is_monitored() {
     let rollout = Rollout::new();
     rollout.replace("bridge.toml", "mode = \"enforce\"", "mode = \"monitor\"");
-    rollout.replace("permission.cedar", "permit(principal, action == Bridge::Action::\"mcp\", resource is Bridge::Tool);", 
-        "permit(principal, action == Bridge::Action::\"mcp\", resource is Bridge::Tool) when { resource.name == \"other\" };");
+    let permit = "permit (\n  principal,\n  action == Bridge::Action::\"mcp\",\n  resource is Bridge::Tool\n)";
+    rollout.replace(
+        "permission.cedar",
+        &format!("{permit};"),
+        &format!("{permit} when {{ resource.name == \"other\" }};"),
+    );
     rollout.replace(
         "permission.cedar",
         "@id(\"ask-mcp\")\n",

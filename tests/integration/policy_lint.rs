@@ -170,7 +170,7 @@ fn a_note_fails_only_where_that_is_wanted() {
     let strict = lint(&stage, &dir, &["--fail-on", "note"]);
     assert_eq!(strict.code, 1);
     assert!(strict.text.contains("note[monitor-only]"), "{strict:?}");
-    assert!(strict.text.contains("bridge.toml:6:8"), "{strict:?}");
+    assert!(strict.text.contains("bridge.toml:7:8"), "{strict:?}");
     assert!(strict.text.ends_with("1 note\n"), "{strict:?}");
 }
 
@@ -365,7 +365,7 @@ fn the_health_checklist_is_answered_row_by_row() {
         evidence("hipaa-01").contains("entities.toml:4\""),
         "{all:#?}"
     );
-    assert!(evidence("hipaa-12").contains("bridge.toml:6\""), "{all:#?}");
+    assert!(evidence("hipaa-12").contains("bridge.toml:7\""), "{all:#?}");
     assert!(
         evidence("hipaa-05").contains("permission.cedar:"),
         "{all:#?}"
@@ -400,8 +400,8 @@ fn the_health_checklist_is_answered_row_by_row() {
         ),
         (
             "permission.cedar",
-            "forbid(principal, action == Bridge::Action::\"mcp\", resource is Bridge::Tool);",
-            "forbid(principal, action == Bridge::Action::\"mcp\", resource is Bridge::Tool) when { resource.known };",
+            "action == Bridge::Action::\"mcp\",\n  resource is Bridge::Tool\n);\n\n@id(\"custom",
+            "action == Bridge::Action::\"mcp\",\n  resource is Bridge::Tool\n)\nwhen { resource.known };\n\n@id(\"custom",
             "08",
         ),
         (

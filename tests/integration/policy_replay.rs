@@ -348,7 +348,7 @@ fn what_cannot_be_replayed_is_no_success() {
     );
     assert_eq!(replay(&stage, &policies, &["--since", "soon"]).code, 64);
     change(&policies, "permission.cedar", |text| {
-        text.replacen("permit(", "permt(", 1)
+        text.replacen("permit (", "permt (", 1)
     });
     let answer = replay(&stage, &policies, &[]);
     assert_eq!(answer.code, 3, "{answer:?}");

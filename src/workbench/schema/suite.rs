@@ -107,7 +107,7 @@ fn test() -> Table {
             .chain(expected()),
     )
     .with_one_of(&[
-        "command", "read", "write", "url", "tool", "prompt", "result", "error", "event",
+        "command", "read", "write", "url", "tool", "prompt", "result", "error", "event", "request",
     ])
     // With `result`, `tool` says whose result it is.
     .with_exception("tool", "result")
@@ -122,7 +122,7 @@ fn test() -> Table {
         } }))
 }
 
-fn happens() -> [Field; 13] {
+fn happens() -> [Field; 14] {
     [
         field("name", Shape::Filled, "What the test shows, in a sentence.").required(),
         field("command", Shape::Text, "A command line is about to be run."),
@@ -146,6 +146,11 @@ fn happens() -> [Field; 13] {
         ),
         field("error", Shape::Text, "The host reports this error."),
         field("event", Shape::Free, "A whole event in the JSON of a host."),
+        field(
+            "request",
+            Shape::Free,
+            "What the policies are asked, where no host has a tool that would ask it.",
+        ),
         field("args", Shape::Free, "The arguments of the tool."),
         field(
             "on",
