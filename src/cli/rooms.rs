@@ -14,7 +14,7 @@ use crate::engine::bundle::{Bundle, Limits, OnFailure};
 use crate::engine::redaction::About;
 use crate::policy::compile::Readers;
 use crate::policy::settings::redaction::NAMES;
-use crate::policy::{self, Base, Locations, Problem};
+use crate::policy::{self, Locations, Problem};
 use crate::setup::{Coverage, Inspection, KeyState, Rooms};
 use crate::workbench::{schema, suite};
 
@@ -133,11 +133,7 @@ fn readers(state: &Path) -> Readers {
 
 /// Just that directory, as it will be when the installed hook names it.
 fn only(policies: &Path) -> Locations {
-    Locations {
-        organisation: None,
-        base: Base::Configured(policies.to_path_buf()),
-        workspace: None,
-    }
+    Locations::only(policies)
 }
 
 fn lines(problems: &[Problem]) -> Vec<String> {

@@ -62,6 +62,17 @@ pub struct Locations {
     pub workspace: Option<PathBuf>,
 }
 
+impl Locations {
+    /// That directory alone, as the base.
+    #[must_use]
+    pub fn only(dir: &Path) -> Self {
+        Self {
+            base: Base::Configured(dir.to_path_buf()),
+            ..Self::default()
+        }
+    }
+}
+
 /// Where the user's policies are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {

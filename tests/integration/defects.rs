@@ -15,6 +15,31 @@ fn check_names_the_line_of_each_planted_defect() {
     assert!(planted("check") >= 20);
 }
 
+#[test]
+fn lint_names_the_line_of_each_planted_defect() {
+    assert!(planted("lint") >= 9);
+}
+
+#[test]
+fn test_names_the_line_of_each_planted_defect() {
+    assert!(planted("test") >= 3);
+}
+
+/// Its owner is a file's, not a line's.
+#[cfg(unix)]
+#[test]
+fn check_names_the_file_that_others_may_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    let base = stage.policies();
+    let open = base.join("autonomy.cedar");
+    fs::set_permissions(&open, PermissionsExt::from_mode(0o666)).unwrap();
+    let problems = problems("check", &stage, &base);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0]["code"], "unsafe-file");
+    assert_eq!(problems[0]["file"], open.to_str().unwrap());
+}
+
 /// Runs `policy VERB` on every defect planted for it. How many there are.
 fn planted(verb: &str) -> usize {
     let cases = entries(&fixtures().join(verb));
@@ -50,18 +75,29 @@ fn missed(verb: &str, case: &Path) -> Option<String> {
         }
     }
     assert_eq!(marks.len(), 1, "{} plants one defect", case.display());
-    let mut command = stage.command(&["policy", verb, "--format", "json", "--policies"]);
-    command.arg(&base).arg("--state").arg(stage.state());
-    let answer = run(command);
-    let said: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-    let problems = said["problems"].as_array().cloned().unwrap_or_default();
+    let problems = problems(verb, &stage, &base);
     let named = problems.iter().any(|problem| {
         let (file, line, code) = &marks[0];
         problem["file"] == file.as_str()
             && problem["line"] == *line
             && problem["code"] == code.as_str()
     });
-    (!named).then(|| format!("{} {}", answer.code, answer.text))
+    (!named).then(|| format!("{problems:#?}"))
+}
+
+/// What a verb says, and of each test that failed.
+fn problems(verb: &str, stage: &Stage, base: &Path) -> Vec<Value> {
+    let mut command = stage.command(&["policy", verb, "--format", "json", "--policies"]);
+    command.arg(base).arg("--state").arg(stage.state());
+    let answer = run(command);
+    let said: Value = serde_json::from_str(&answer.text).unwrap();
+    let lists = said["tests"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain([&said]);
+    let problems = lists.filter_map(|list| list["problems"].as_array());
+    problems.flatten().cloned().collect()
 }
 
 fn fixtures() -> PathBuf {

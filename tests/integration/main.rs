@@ -30,6 +30,8 @@ mod parity;
 mod policies;
 mod policy_diff;
 mod policy_fmt;
+#[cfg(unix)]
+mod policy_guide;
 mod policy_import;
 mod policy_lint;
 mod policy_new;

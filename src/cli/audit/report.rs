@@ -20,7 +20,7 @@ use crate::cli::{Outcome, policy};
 use crate::engine::bundle::Bundle;
 use crate::exit::Exit;
 use crate::facts::paths::words;
-use crate::policy::{Base, Locations};
+use crate::policy::Locations;
 
 /// Show a period as a page: what was decided, by what, how fast, and where the guard was off
 ///
@@ -124,11 +124,7 @@ impl Args {
             let Some(dir) = &self.policies else {
                 return Ok(Policies::NotGiven);
             };
-            let locations = Locations {
-                organisation: None,
-                base: Base::Configured(dir.clone()),
-                workspace: None,
-            };
+            let locations = Locations::only(dir);
             return crate::policy::load(&locations).map(known);
         }
         let place = Place {

@@ -8,7 +8,7 @@ use crate::cli::Outcome;
 use crate::cli::place::Place;
 use crate::exit::Exit;
 use crate::policy::diagnostic::render;
-use crate::policy::{self, Base, Locations};
+use crate::policy::{self, Locations};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -35,11 +35,7 @@ enum Format {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let locations = match &args.dir {
-        Some(dir) => Locations {
-            organisation: None,
-            base: Base::Configured(dir.clone()),
-            workspace: None,
-        },
+        Some(dir) => Locations::only(dir),
         None => args
             .place
             .locations(std::env::current_dir().ok().as_deref()),

@@ -8,7 +8,7 @@ use crate::cli::Outcome;
 use crate::cli::place::Place;
 use crate::exit::Exit;
 use crate::policy::diagnostic::{render, suggest};
-use crate::policy::{self, Base, Code, Locations, Problem, Severity};
+use crate::policy::{self, Code, Locations, Problem, Severity};
 use crate::workbench::lint::{self, hipaa};
 
 #[derive(Debug, clap::Args)]
@@ -66,11 +66,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Err(text) => return usage(&text),
     };
     let locations = match &args.dir {
-        Some(dir) => Locations {
-            organisation: None,
-            base: Base::Configured(dir.clone()),
-            workspace: None,
-        },
+        Some(dir) => Locations::only(dir),
         None => args
             .place
             .locations(std::env::current_dir().ok().as_deref()),

@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::engine::bundle::Bundle;
 use crate::exit::Exit;
 use crate::facts::paths::{Workspace, words};
-use crate::policy::{self, Base, Locations, Problem, archive};
+use crate::policy::{self, Locations, Problem, archive};
 use crate::workbench::replay::run::{Changed, Group, Kind, Only, Run, Summary};
 use crate::workbench::replay::{Gone, Replay, Unjudged};
 
@@ -144,11 +144,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
 
 fn policies(args: &Args) -> Result<Bundle, Vec<Problem>> {
     match &args.policies {
-        Some(dir) => policy::load(&Locations {
-            organisation: None,
-            base: Base::Configured(dir.clone()),
-            workspace: None,
-        }),
+        Some(dir) => policy::load(&Locations::only(dir)),
         None => {
             let place = Place {
                 state: args.state.clone(),

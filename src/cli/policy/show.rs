@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 #[cfg(unix)]
 use std::path::Path;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
@@ -16,10 +17,13 @@ use crate::engine::bundle::{Bundle, Mode, Policy, Verdict};
 use crate::exit::Exit;
 use crate::policy::layer;
 use crate::policy::source::{Source, digest};
+use crate::policy::{self, Locations};
 use crate::workbench::show::{Overview, policies_named, sentence, written};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// A directory of policies [default: the ones that are in force here]
+    dir: Option<PathBuf>,
     /// One policy in full, by its id
     #[arg(long, value_name = "ID")]
     policy: Option<String>,
@@ -48,8 +52,14 @@ struct Here {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let cwd = std::env::current_dir().ok();
-    let read = layer::read(&args.place.locations(cwd.as_deref()));
-    let read = read.and_then(|sources| Ok((args.place.policies(cwd.as_deref())?, sources)));
+    let read = match &args.dir {
+        Some(dir) => {
+            let only = Locations::only(dir);
+            layer::read(&only).and_then(|sources| Ok((policy::load(&only)?, sources)))
+        }
+        None => layer::read(&args.place.locations(cwd.as_deref()))
+            .and_then(|sources| Ok((args.place.policies(cwd.as_deref())?, sources))),
+    };
     let (bundle, sources) = match read {
         Ok(read) => read,
         Err(problems) => {

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::gate::event::{Event, EventName};
 use crate::hook::dialect::Dialect;
 use crate::policy::diagnostic::render;
-use crate::policy::{self, Base, Code, Locations, Problem, SourceFile, layer};
+use crate::policy::{self, Code, Locations, Problem, SourceFile, layer};
 use crate::workbench::suite::coverage::{Coverage, Observer};
 use crate::workbench::suite::report::{github, json, junit, text};
 use crate::workbench::suite::{self, Filter, Report, Suite};
@@ -93,11 +93,7 @@ impl Subject {
                     "the policies are named twice: as a directory and by `--policies`".into(),
                 );
             }
-            [dir] => Locations {
-                organisation: None,
-                base: Base::Configured((*dir).clone()),
-                workspace: None,
-            },
+            [dir] => Locations::only(dir),
             [_, second, ..] => {
                 return Err(format!(
                     "only one directory of policies can be tested at a time, not `{}` as well",
