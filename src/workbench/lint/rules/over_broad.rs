@@ -5,7 +5,7 @@ use crate::engine::bundle::Verdict;
 use crate::engine::request::ResourceType;
 use crate::policy::{Code, Problem};
 use crate::workbench::lint::Rule;
-use crate::workbench::lint::desk::{Case, Desk, Subject};
+use crate::workbench::lint::desk::{Case, Desk};
 use crate::workbench::lint::formula::{Formula, Literal, Test};
 
 pub(super) const RULE: Rule = Rule {
@@ -18,7 +18,11 @@ fn find(desk: &Desk<'_>, found: &mut Vec<Problem>) {
         if subject.policy.verdict != Verdict::Permit {
             continue;
         }
-        let text = if permits_everything(subject) {
+        let all = Action::ALL
+            .into_iter()
+            .all(|action| subject.policy.actions.contains(action));
+        let always = |case: &Case| case.holds == Formula::Known(true);
+        let text = if all && !subject.cases.is_empty() && subject.cases.iter().all(always) {
             format!("`{}` permits everything", subject.id())
         } else if let Some(case) = subject.cases.iter().find(|case| broad(desk, case)) {
             format!(
@@ -34,16 +38,6 @@ fn find(desk: &Desk<'_>, found: &mut Vec<Problem>) {
         );
         found.push(subject.problem(problem, "id"));
     }
-}
-
-/// Whether it is a permit without any condition, of any action.
-pub(super) fn permits_everything(subject: &Subject<'_>) -> bool {
-    let mut actions = Action::ALL.into_iter();
-    let always = |case: &Case| case.holds == Formula::Known(true);
-    subject.policy.verdict == Verdict::Permit
-        && actions.all(|action| subject.policy.actions.contains(action))
-        && !subject.cases.is_empty()
-        && subject.cases.iter().all(always)
 }
 
 fn broad(desk: &Desk<'_>, case: &Case) -> bool {

@@ -5,7 +5,6 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-use super::over_broad::permits_everything;
 use crate::engine::bundle::Verdict;
 use crate::policy::{Code, Problem};
 use crate::workbench::lint::Rule;
@@ -64,10 +63,6 @@ fn find(desk: &Desk<'_>, duplicates: bool, found: &mut Vec<Problem>) {
             .iter()
             .filter_map(|(other, _)| desk.policies.get(*other))
             .collect();
-        // That is the finding; every other permit would be one of its own beside it.
-        if all.iter().any(|other| permits_everything(other)) {
-            continue;
-        }
         let same = others.len() == 1
             && others.iter().all(|(_, equal)| *equal)
             && others.iter().all(|(other, _)| width(*other) == width(at));
