@@ -13,11 +13,24 @@ fn errors(schema: &Path, file: &Path) -> Vec<String> {
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
     let validator = jsonschema::draft7::new(&schema).unwrap();
     let table: toml::Table = fs::read_to_string(file).unwrap().parse().unwrap();
-    let instance = serde_json::to_value(table).unwrap();
+    let instance = as_editors_see(toml::Value::Table(table));
     validator
         .iter_errors(&instance)
         .map(|error| error.to_string())
         .collect()
+}
+
+/// TOML as taplo makes JSON of it: dates are texts.
+fn as_editors_see(value: toml::Value) -> Value {
+    match value {
+        toml::Value::Datetime(time) => Value::String(time.to_string()),
+        toml::Value::Array(all) => all.into_iter().map(as_editors_see).collect(),
+        toml::Value::Table(all) => all
+            .into_iter()
+            .map(|(name, value)| (name, as_editors_see(value)))
+            .collect(),
+        plain => serde_json::to_value(plain).unwrap(),
+    }
 }
 
 /// The schema that the first line of a file names, from where the file is.
@@ -128,6 +141,36 @@ fn the_verb_writes_what_is_committed() {
     let json: Value =
         serde_json::from_str(&run(stage.command(&["schema", "cedar", "--json"])).text).unwrap();
     assert!(json["Bridge"]["entityTypes"]["Path"].is_object(), "{json}");
+}
+
+#[test]
+fn the_examples_of_the_documentation_fit() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let stage = Stage::new();
+    for (page, name) in [
+        ("rollout", "exceptions"),
+        ("approvals", "approvers"),
+        ("bundles", "bundle"),
+    ] {
+        let text = fs::read_to_string(root.join(format!("docs/{page}.md"))).unwrap();
+        let (_, rest) = text.split_once("```toml\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        // Whose key it is, nobody should copy.
+        let key = format!("ed25519:{}=", "A".repeat(43));
+        let example = example.replace("ed25519:…", &key);
+        stage.write("example.toml", &example);
+        let path = stage.path("example.toml");
+        let schema = root.join(format!("schemas/policy/{name}.json"));
+        assert_eq!(errors(&schema, &path), [""; 0], "{page}");
+        if let Some(line) = example.lines().next().filter(|line| line.starts_with('#')) {
+            assert_eq!(line, format!("#:schema .schemas/{name}.json"), "{page}");
+        }
+        stage.write(
+            "example.toml",
+            &example.replace("format = 1", "format = \"1\""),
+        );
+        assert_ne!(errors(&schema, &path), [""; 0], "{page}");
+    }
 }
 
 /// A person who ran `init` has them beside the policies, and `uninstall` takes them away again.

@@ -36,9 +36,10 @@ pub const APPROVER: &[Key] = &[
 ];
 
 /// An approval is valid for a day at most.
-const LONGEST_MINUTES: u32 = 24 * 60;
+pub const LONGEST_MINUTES: u32 = 24 * 60;
 
-const UNVERIFIED: [(&str, Unverified); 2] = [
+/// What an approval may count that no key signed, and the words for it.
+pub const UNVERIFIED: [(&str, Unverified); 2] = [
     ("refuse", Unverified::Refuse),
     ("accept", Unverified::Accept),
 ];

@@ -63,7 +63,7 @@ pub const SCOPE: [&str; 9] = [
 ];
 
 /// The keys of which one exception has one at most: a request is about one thing.
-const SUBJECTS: [&str; 3] = ["paths", "commands", "hosts"];
+pub const SUBJECTS: [&str; 3] = ["paths", "commands", "hosts"];
 
 /// A person should hear so long before an exception ends.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
@@ -72,7 +72,7 @@ const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 const LONG: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// The longest text of an exception, in characters.
-const LONGEST: usize = 500;
+pub const LONGEST: usize = 500;
 
 /// One entry, and where its parts stand.
 struct Draft {

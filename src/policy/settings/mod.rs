@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
+pub(crate) use table::key;
 pub use table::{Key, Merge};
 
 use super::diagnostic::{Code, Problem};

@@ -3,9 +3,12 @@
 //! The keys, and what becomes of them where several layers have them, are those of the reader's own
 //! tables. The tests ask the reader about everything else that is said here.
 
+mod approvers;
 mod bridge;
+mod bundle;
 mod containment;
 mod entities;
+mod exceptions;
 mod permission;
 mod redaction;
 mod shape;
@@ -38,9 +41,12 @@ pub struct Document {
 #[must_use]
 pub fn documents() -> Vec<Document> {
     vec![
+        approvers::document(),
         bridge::document(),
+        bundle::document(),
         containment::document(),
         entities::document(),
+        exceptions::document(),
         permission::document(),
         redaction::document(),
         suite::document(),
@@ -50,8 +56,16 @@ pub fn documents() -> Vec<Document> {
 /// The schemas as they are written beside policies: names and texts. They are what [`text`] gives.
 pub const FILES: &[(&str, &str)] = &[
     (
+        ".schemas/approvers.json",
+        include_str!("../../../schemas/policy/approvers.json"),
+    ),
+    (
         ".schemas/bridge.json",
         include_str!("../../../schemas/policy/bridge.json"),
+    ),
+    (
+        ".schemas/bundle.json",
+        include_str!("../../../schemas/policy/bundle.json"),
     ),
     (
         ".schemas/containment.json",
@@ -60,6 +74,10 @@ pub const FILES: &[(&str, &str)] = &[
     (
         ".schemas/entities.json",
         include_str!("../../../schemas/policy/entities.json"),
+    ),
+    (
+        ".schemas/exceptions.json",
+        include_str!("../../../schemas/policy/exceptions.json"),
     ),
     (
         ".schemas/permission.json",
@@ -149,6 +167,13 @@ fn describe_table(table: &Table, schema: &mut Map<String, Value>) {
         let one_of: Vec<Value> = table.one_of.iter().map(one).collect();
         schema.insert("oneOf".to_owned(), json!(one_of));
     }
+    if !table.some_of.is_empty() {
+        let any_of = table
+            .some_of
+            .iter()
+            .map(|name| json!({ "required": [name] }));
+        schema.insert("anyOf".to_owned(), any_of.collect());
+    }
     if !table.rules.is_empty() {
         schema.insert("allOf".to_owned(), json!(table.rules));
     }
@@ -177,11 +202,21 @@ fn describe_shape(shape: &Shape, schema: &mut Map<String, Value>) {
         Shape::Text => json!({ "type": "string" }),
         Shape::Filled => json!({ "type": "string", "minLength": 1 }),
         Shape::Form(pattern) => json!({ "type": "string", "pattern": pattern }),
+        // Not blank, and without control characters.
+        Shape::Line(longest) => json!({
+            "type": "string", "maxLength": longest,
+            "pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$",
+        }),
+        // Editors hand dates over as texts.
+        Shape::Moment => json!({
+            "type": "string", "anyOf": [{ "format": "date" }, { "format": "date-time" }],
+        }),
         Shape::Choice(words) => json!({ "type": "string", "enum": words }),
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number(range) => {
             json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
         }
+        Shape::Count => json!({ "type": "integer", "minimum": 1 }),
         Shape::Fraction => json!({ "type": "number" }),
         Shape::Pair(range) => {
             let number = json!({

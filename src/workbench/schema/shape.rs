@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::policy::settings::Key;
 
+/// The line of a public key: 32 bytes as Base64, whose last two bits are none.
+pub(super) const PUBLIC_KEY: &str = r"^\s*ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\s*$";
+
 /// A table and its keys.
 #[derive(Debug)]
 pub struct Table {
@@ -15,7 +18,9 @@ pub struct Table {
     pub fields: Vec<Field>,
     /// Keys of which exactly one has to be there; empty: no such rule.
     pub one_of: &'static [&'static str],
-    /// A key of those that does not count beside another.
+    /// Keys of which at least one has to be there; empty: no such rule.
+    pub some_of: &'static [&'static str],
+    /// A key of those in `one_of` that does not count beside another.
     pub exception: Option<(&'static str, &'static str)>,
     /// What else holds, as JSON Schemas.
     pub rules: Vec<Value>,
@@ -47,12 +52,18 @@ pub enum Shape {
     Filled,
     /// A text that matches a regular expression.
     Form(&'static str),
+    /// One line of plain text with so many characters at most.
+    Line(usize),
+    /// A day, or a time with a zone, in TOML's own form.
+    Moment,
     /// One of several words.
     Choice(Vec<&'static str>),
     /// `true` or `false`.
     Flag,
     /// A whole number.
     Number(RangeInclusive<u32>),
+    /// A whole number, at least 1, whose upper bound something else in the file sets.
+    Count,
     /// A number that may have a fraction.
     Fraction,
     /// Two whole numbers.
@@ -80,6 +91,7 @@ impl Table {
             keys,
             fields: fields.into_iter().collect(),
             one_of: &[],
+            some_of: &[],
             exception: None,
             rules: Vec::new(),
         }
@@ -88,6 +100,12 @@ impl Table {
     /// The same table, with exactly one of these keys.
     pub(super) fn with_one_of(mut self, names: &'static [&'static str]) -> Self {
         self.one_of = names;
+        self
+    }
+
+    /// The same table, with at least one of these keys.
+    pub(super) fn with_some_of(mut self, names: &'static [&'static str]) -> Self {
+        self.some_of = names;
         self
     }
 

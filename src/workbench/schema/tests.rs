@@ -1,14 +1,23 @@
+mod forms;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use jiff::{SignedDuration, Timestamp};
 use jsonschema::Validator;
 use serde_json::Value;
 
 use super::*;
+use crate::keys::SigningKey;
 use crate::policy::diagnostic::{Code, Problem};
 use crate::policy::layer::Layer;
 use crate::policy::source::{EMBEDDED, Source};
 use crate::workbench::suite::Suite;
+
+/// Words, of which each form of a text takes one. Exceptions find policies and an entity of such names.
+const SAMPLES: [&str; 3] = ["alnum", "/abc", "abc"];
+
+const ENTITIES: &str = "format = 1\n[[entity]]\nname = \"abc\"\naliases = [\"alnum\"]\n";
 
 /// A key of a table of a document, and how to write it.
 struct Place<'d> {
@@ -156,7 +165,7 @@ fn words_and_bounds_are_those_of_the_reader() {
     each_field(&mut |place, field| {
         let name = format!("{}: {}", place.name(), field.name);
         let (shape, wrap) = match &field.shape {
-            Shape::Texts(entry) => (entry.as_ref(), true),
+            Shape::Texts(entry) | Shape::Several(entry) => (entry.as_ref(), true),
             shape => (shape, false),
         };
         let value = match shape {
@@ -189,6 +198,12 @@ fn words_and_bounds_are_those_of_the_reader() {
 #[test]
 fn what_only_the_whole_table_shows_is_refused_by_both() {
     let error = "format = 1\n[[error]]\nclass = \"a\"\n";
+    let key = key();
+    let approver = format!("format = 1\n[[approver]]\nname = \"ann\"\nkey = \"{key}\"\n");
+    let exception = format!(
+        "format = 1\n[[exception]]\nid = \"a\"\npolicies = [\"abc\"]\nreason = \"a\"\nowner = \"a\"\nexpires = {}\n",
+        day()
+    );
     let rule = "format = 1\npack = \"p\"\n[[rule]]\nid = \"a\"\ndescription = \"a\"\nseverity = \"low\"\nkeywords = [\"abc\"]\n";
     for (name, good, bad) in [
         (
@@ -215,6 +230,31 @@ fn what_only_the_whole_table_shows_is_refused_by_both() {
             "redaction",
             format!("{rule}words = [\"abc\"]\n"),
             format!("{rule}words = [\"abc\"]\nfields = [\"abc\"]\n"),
+        ),
+        (
+            "exceptions",
+            format!("{exception}tools = [\"bash\"]\n"),
+            exception.clone(),
+        ),
+        (
+            "exceptions",
+            format!("{exception}tools = [\"bash\"]\nhosts = [\"a.example\"]\n"),
+            format!("{exception}hosts = [\"a.example\"]\npaths = [\"/a\"]\n"),
+        ),
+        (
+            "exceptions",
+            format!("{exception}paths = [\"/a\"]\n"),
+            format!("{exception}commands = [\"git\"]\npaths = [\"/a\"]\n"),
+        ),
+        (
+            "exceptions",
+            format!("{exception}commands = [\"git\"]\n"),
+            format!("{exception}commands = [\"git\"]\nhosts = [\"a.example\"]\n"),
+        ),
+        (
+            "approvers",
+            approver.clone(),
+            approver.replace("ed25519:", "ed25519:A"),
         ),
     ] {
         let documents = documents();
@@ -305,16 +345,22 @@ impl<'d> Place<'d> {
             };
             let mut wanted: Vec<&Field> =
                 table.fields.iter().filter(|field| field.required).collect();
-            if !table.one_of.iter().any(|name| given(name)) {
-                wanted.extend(
-                    table
-                        .fields
-                        .iter()
-                        .find(|field| Some(&field.name) == table.one_of.first()),
-                );
+            for names in [table.one_of, table.some_of] {
+                if !names.iter().any(|name| given(name)) {
+                    let first = |field: &&Field| Some(&field.name) == names.first();
+                    wanted.extend(table.fields.iter().find(first));
+                }
             }
             for field in wanted.into_iter().filter(|field| !given(field.name)) {
                 text.push_str(&format!("{} = {}\n", field.name, sample(&field.shape)));
+            }
+        }
+        // An approval can take as many people only as there are.
+        if self.name() == "approvers.approvals" {
+            for number in 0..9 {
+                let key = key();
+                let approver = format!("[[approver]]\nname = \"a{number}\"\nkey = \"{key}\"\n");
+                text.push_str(&approver);
             }
         }
         text
@@ -341,8 +387,18 @@ impl<'d> Place<'d> {
 impl Said {
     fn of(document: &Document, text: &str) -> Self {
         let file = document.files.replace('*', "x");
-        let source = Source::new(Layer::User, "p", [(file, text.to_owned())]);
-        let problems = if document.name == "tests" {
+        let mut files = vec![(file, text.to_owned())];
+        if document.name == "exceptions" {
+            // What the samples name.
+            files.extend([
+                ("a.cedar".to_owned(), policies()),
+                ("entities.toml".to_owned(), ENTITIES.to_owned()),
+            ]);
+        }
+        let source = Source::new(Layer::User, "p", files);
+        let problems = if document.name == "bundle" {
+            bundle::tests::problems(text)
+        } else if document.name == "tests" {
             // What an event of a host means is not for the schema to say.
             let parse = |_: Option<&str>, _, _: &Value| Err("no event".to_owned());
             Suite::load(&source.files, &parse).err().unwrap_or_default()
@@ -421,12 +477,49 @@ impl Said {
 fn errors(document: &Document, text: &str) -> Vec<String> {
     let schema = json(document);
     let validator: Validator = jsonschema::draft7::new(&schema).unwrap();
-    let value: toml::Value = toml::from_str(text).unwrap();
-    let instance: Value = serde_json::to_value(value).unwrap();
+    let instance = as_editors_see(toml::from_str(text).unwrap());
     let errors = validator.iter_errors(&instance);
     errors
         .map(|error| error.instance_path().to_string())
         .collect()
+}
+
+/// TOML as taplo makes JSON of it: dates are texts.
+fn as_editors_see(value: toml::Value) -> Value {
+    match value {
+        toml::Value::Datetime(time) => Value::String(time.to_string()),
+        toml::Value::Array(all) => all.into_iter().map(as_editors_see).collect(),
+        toml::Value::Table(all) => {
+            let pairs = all.into_iter();
+            pairs
+                .map(|(name, value)| (name, as_editors_see(value)))
+                .collect()
+        }
+        plain => serde_json::to_value(plain).unwrap(),
+    }
+}
+
+/// A public key that nobody has the other half of.
+fn key() -> String {
+    SigningKey::generate().unwrap().public().to_string()
+}
+
+/// A day on which an exception may end without a warning.
+fn day() -> String {
+    let day = Timestamp::now() + SignedDuration::from_hours(100 * 24);
+    day.strftime("%Y-%m-%d").to_string()
+}
+
+/// Policies that the samples of exceptions name.
+fn policies() -> String {
+    let policy =
+        |id: &str| format!("@id(\"{id}\")\n@reason(\"a\")\nforbid(principal, action, resource);\n");
+    ["alnum", "abc"].map(policy).concat()
+}
+
+fn matches(form: &str, word: &str) -> bool {
+    let schema = json!({ "pattern": form });
+    jsonschema::draft7::is_valid(&schema, &json!(word))
 }
 
 fn places(document: &Document) -> Vec<Place<'_>> {
@@ -476,18 +569,17 @@ fn each_field(check: &mut dyn FnMut(&Place<'_>, &Field)) {
 fn sample(shape: &Shape) -> String {
     match shape {
         Shape::Format => FORMAT.to_string(),
-        Shape::Text | Shape::Filled => "\"abc\"".to_owned(),
+        Shape::Text | Shape::Filled | Shape::Line(_) => "\"abc\"".to_owned(),
         Shape::Form(form) => {
-            let form = regex::Regex::new(&form.replace("(?!(.*/)?\\.{1,2}(/|$))", "")).unwrap();
-            let known = ["alnum", "/abc", "abc"];
-            format!(
-                "\"{}\"",
-                known.into_iter().find(|word| form.is_match(word)).unwrap()
-            )
+            let key = key();
+            let mut known = SAMPLES.into_iter().chain([key.as_str()]);
+            format!("\"{}\"", known.find(|word| matches(form, word)).unwrap())
         }
+        Shape::Moment => day(),
         Shape::Choice(words) => format!("\"{}\"", words[words.len() - 1]),
         Shape::Flag => "true".to_owned(),
         Shape::Number(range) => range.start().to_string(),
+        Shape::Count => "1".to_owned(),
         Shape::Fraction => "2.5".to_owned(),
         Shape::Pair(_) => "[3, 9]".to_owned(),
         Shape::Texts(entry) | Shape::Several(entry) => format!("[{}]", sample(entry)),
@@ -504,7 +596,9 @@ fn sample(shape: &Shape) -> String {
 /// Whether a value has the right type and nothing else is asked of it.
 fn fits(shape: &Shape, value: &str) -> bool {
     match shape {
-        Shape::Text | Shape::Filled => value.starts_with('"'),
+        Shape::Text | Shape::Filled | Shape::Line(_) => value.starts_with('"'),
+        // What bounds it stands elsewhere in the file.
+        Shape::Count => value == "7",
         Shape::Flag => value == "true",
         Shape::Number(range) => value == "7" && range.contains(&7),
         Shape::Fraction => ["7", "0.5"].contains(&value),
@@ -516,7 +610,8 @@ fn fits(shape: &Shape, value: &str) -> bool {
 /// Values of the right type that are wrong all the same.
 fn bad(shape: &Shape) -> Vec<String> {
     match shape {
-        Shape::Filled => vec!["\"\"".to_owned()],
+        Shape::Filled | Shape::Line(_) => vec!["\"\"".to_owned()],
+        Shape::Count => vec!["0".to_owned(), "-1".to_owned()],
         Shape::Choice(_) => vec!["\"zzzz\"".to_owned(), "\"\"".to_owned()],
         Shape::Number(range) => {
             let below = i64::from(*range.start()) - 1;
@@ -547,8 +642,9 @@ fn good(shape: &Shape) -> Vec<String> {
         Shape::Flag => vec!["true".to_owned(), "false".to_owned()],
         Shape::Number(range) => vec![range.start().to_string(), range.end().to_string()],
         Shape::Fraction => vec!["1".to_owned(), "0.25".to_owned()],
-        Shape::Form(_) | Shape::Pair(_) => vec![sample(shape)],
-        Shape::Texts(entry) => match entry.as_ref() {
+        Shape::Form(_) | Shape::Pair(_) | Shape::Line(_) | Shape::Count => vec![sample(shape)],
+        Shape::Moment => vec![day(), format!("{}T18:00:00+01:00", day())],
+        Shape::Texts(entry) | Shape::Several(entry) => match entry.as_ref() {
             Shape::Choice(_) => good(entry)
                 .into_iter()
                 .map(|value| format!("[{value}]"))
