@@ -328,7 +328,8 @@ fn copy_tree(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a readable directory") {
         let entry = entry.expect("a readable directory");
         let target = to.join(entry.file_name());
-        if entry.file_type().expect("a file").is_dir() {
+        // What editors read is a link to a folder.
+        if entry.path().is_dir() {
             fs::create_dir_all(&target).expect("writable");
             set_mode(&target, 0o700);
             copy_tree(&entry.path(), &target);
