@@ -2,6 +2,7 @@
 //! release build in `COPILOT_BRIDGE_BIN`; `.ci/nightly` does that.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::Mutex;
@@ -101,7 +102,23 @@ fn killed(times: u64) {
         }
     }
     stage.judge("view", &json!({"path": "a.txt"}));
-    let record = stage.record();
+    let lines = stage
+        .days()
+        .into_iter()
+        .map(|day| fs::read_to_string(day).unwrap());
+    let lines: Vec<String> = lines
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    // Who dies within the one write leaves a torn line, and the next one says so.
+    let record: Vec<Value> = lines
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let recovered = record
+        .iter()
+        .filter(|line| line["kind"] == "recovered")
+        .count();
+    assert_eq!(lines.len() - record.len(), recovered);
     let allowed: BTreeSet<&str> = record
         .iter()
         .filter(|line| line["decision"] == "allow")
