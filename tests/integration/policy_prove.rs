@@ -203,8 +203,8 @@ mod solved {
             ),
             (
                 "containment.cedar",
-                "\"toolchain\", \"temp\", \"session\", \"guard\", \"sink\", \"credentials\"",
-                "\"toolchain\", \"temp\", \"session\", \"guard\", \"sink\", \"credentials\", \"x\"",
+                "\"system\",\n       \"toolchain\",",
+                "\"system\",\n       \"x\",\n       \"toolchain\",",
                 "",
             ),
         ] {
@@ -382,7 +382,7 @@ mod solved {
         let answer = prove(&stage, &policies, &["--format", "github"]);
         assert_eq!(answer.code, 1, "{answer:?}");
         let line = answer.text.lines().next().unwrap();
-        assert!(line.starts_with("::error file="), "{line}");
+        assert!(line.starts_with("::error title=disproved,file="), "{line}");
         assert!(line.contains("extra.cedar,line=1,"), "{line}");
     }
 
