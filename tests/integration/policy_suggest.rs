@@ -280,3 +280,20 @@ fn what_an_agent_wrote_is_never_more_than_a_comment_or_a_name() {
     }
     assert!(!diff.contains("+names = [\"x\"]"), "{diff}");
 }
+
+#[test]
+fn a_record_that_cannot_be_read_is_no_week_without_calls() {
+    let stage = Stage::new();
+    stage.write("junk", "no line of a record\n");
+    let mut command = stage.command(&["policy", "suggest", "--policies"]);
+    command
+        .arg(stage.policies())
+        .arg("--state")
+        .arg(stage.state());
+    let answer = run({
+        command.arg(stage.path("junk"));
+        command
+    });
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.errors.contains("could be judged"), "{answer:?}");
+}

@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::engine::bundle::Bundle;
 use crate::exit::Exit;
 use crate::facts::paths::{Workspace, words};
+use crate::policy::diagnostic::render::{command_data, command_property};
 use crate::policy::{self, Locations, Problem, archive};
 use crate::workbench::replay::run::{Changed, Group, Kind, Only, Run, Summary};
 use crate::workbench::replay::{Gone, Replay, Unjudged};
@@ -68,6 +69,10 @@ pub(super) struct Args {
 const HELP: &str = "Times are UTC: `2026-01-02`, `2026-01-02T03:04:05Z`, or how long ago: `90m`, `7d`, `2w`.\n\
     Exit codes: 0 nothing changes · 1 something changes, see --fail-on, or nothing could be judged · \
     3 policy invalid.";
+
+/// What is said of a record that tells nothing.
+pub(super) const NOTHING_JUDGED: &str = "no line of the record could be judged\n\
+    help: look at `--since` and `--state`, and at what was not judged";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Direction {
@@ -130,7 +135,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         Format::Github => annotations(&summary, engine.bundle(), out)?,
     }
     if summary.judged() == 0 {
-        return Err("no line of the record could be judged\nhelp: look at `--since` and `--state`, and at what was not judged".into());
+        return Err(NOTHING_JUDGED.into());
     }
     let (changed, looser) = (summary.changed(), summary.looser());
     let fails = match args.fail_on {
@@ -434,7 +439,11 @@ fn annotations(summary: &Summary, bundle: &Bundle, out: &mut dyn Write) -> io::R
             .iter()
             .find(|policy| kind.policies.contains(&policy.id));
         let place = policy.map_or_else(String::new, |policy| {
-            format!("file={},line={},", property(&policy.file), policy.line)
+            format!(
+                "file={},line={},",
+                command_property(&policy.file),
+                policy.line
+            )
         });
         let sample = group.samples.first().map_or_else(String::new, |line| {
             format!(", such as {} ({}:{})", line.asked, line.file, line.line)
@@ -442,8 +451,8 @@ fn annotations(summary: &Summary, bundle: &Bundle, out: &mut dyn Write) -> io::R
         writeln!(
             out,
             "::{level} {place}title={}::{}",
-            property(&format!("{} → {}", kind.from, kind.to)),
-            message(&format!(
+            command_property(&format!("{} → {}", kind.from, kind.to)),
+            command_data(&format!(
                 "{} by {}{sample}",
                 counted(group.lines, "recorded call"),
                 kind.policies.join(", ")
@@ -455,31 +464,8 @@ fn annotations(summary: &Summary, bundle: &Bundle, out: &mut dyn Write) -> io::R
         writeln!(
             out,
             "::notice title=not judged::{}",
-            message(&format!("{} could not be judged", counted(left, "line")))
+            command_data(&format!("{} could not be judged", counted(left, "line")))
         )?;
     }
     Ok(())
-}
-
-/// As GitHub reads a message of an annotation.
-fn message(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
-}
-
-/// As GitHub reads a property of an annotation.
-fn property(text: &str) -> String {
-    message(text).replace(':', "%3A").replace(',', "%2C")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_leaves_its_annotation() {
-        assert_eq!(message("a\n::error::b"), "a%0A::error::b");
-        assert_eq!(property("a,b:c%\n"), "a%2Cb%3Ac%25%0A");
-    }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::replay::{Record, watched};
+use super::replay::{NOTHING_JUDGED, Record, watched};
 use super::show_problems;
 use crate::audit::line::Text;
 use crate::audit::query::{Filter, lines};
@@ -131,6 +131,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         crate::cli::Format::Json => {
             writeln!(out, "{:#}", document(&counts, &proposals, &effect))?;
         }
+    }
+    // A record that nobody can read asks for nothing, and is no week without calls.
+    if effect.lines > 0 && effect.judged() == 0 {
+        return Err(NOTHING_JUDGED.into());
     }
     Ok(Exit::Ok)
 }

@@ -90,9 +90,9 @@ pub fn github(problems: &[Problem]) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let mut properties = format!("title={}", property(problem.code.name()));
+        let mut properties = format!("title={}", command_property(problem.code.name()));
         if let Some(file) = &problem.file {
-            let _ = write!(properties, ",file={}", property(&file.path));
+            let _ = write!(properties, ",file={}", command_property(&file.path));
         }
         if let Some(at) = problem.position() {
             let _ = write!(properties, ",line={},endLine={}", at.line, at.end_line);
@@ -119,7 +119,8 @@ pub fn command_data(text: &str) -> String {
 }
 
 /// The value of a property of a workflow command.
-fn property(text: &str) -> String {
+#[must_use]
+pub fn command_property(text: &str) -> String {
     command_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
@@ -251,6 +252,12 @@ mod tests {
     use super::*;
     use crate::policy::layer::Layer;
     use crate::policy::source::Source;
+
+    #[test]
+    fn no_text_leaves_its_command() {
+        assert_eq!(command_data("a\n::error::b"), "a%0A::error::b");
+        assert_eq!(command_property("a,b:c%\n"), "a%2Cb%3Ac%25%0A");
+    }
 
     fn problems() -> Vec<Problem> {
         let text = "format = 1\nmod\u{1b}e = \"enfocre\"\n";

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Report;
 use crate::policy::Problem;
+use crate::policy::diagnostic::render::{command_data, command_property};
 use crate::workbench::suite::coverage::Coverage;
 
 /// A command for each thing that came otherwise than it was expected. Files are named from `here`,
@@ -36,11 +37,11 @@ pub fn coverage(coverage: &Coverage, enough: bool, here: Option<&Path>) -> Strin
         let _ = writeln!(
             out,
             "::{level} file={},line={},title={}::no test comes to the {} `{}`",
-            property(&from(&part.file, here)),
+            command_property(&from(&part.file, here)),
             part.line,
-            property("coverage"),
+            command_property("coverage"),
             part.kind.one(),
-            data(&part.name),
+            command_data(&part.name),
         );
     }
     out
@@ -49,7 +50,7 @@ pub fn coverage(coverage: &Coverage, enough: bool, here: Option<&Path>) -> Strin
 fn problem_command(problem: &Problem, title: &str, here: Option<&Path>) -> String {
     let mut out = format!("::{} ", problem.severity.name());
     if let Some(file) = &problem.file {
-        let _ = write!(out, "file={},", property(&from(&file.path, here)));
+        let _ = write!(out, "file={},", command_property(&from(&file.path, here)));
     }
     if let Some(at) = problem.position() {
         let _ = write!(
@@ -58,9 +59,14 @@ fn problem_command(problem: &Problem, title: &str, here: Option<&Path>) -> Strin
             at.line, at.end_line, at.column, at.end_column
         );
     }
-    let _ = write!(out, "title={}::{}", property(title), data(&problem.message));
+    let _ = write!(
+        out,
+        "title={}::{}",
+        command_property(title),
+        command_data(&problem.message)
+    );
     if let Some(help) = &problem.help {
-        let _ = write!(out, "%0A{}", data(help));
+        let _ = write!(out, "%0A{}", command_data(help));
     }
     out.push('\n');
     out
@@ -69,18 +75,6 @@ fn problem_command(problem: &Problem, title: &str, here: Option<&Path>) -> Strin
 fn from(file: &str, here: Option<&Path>) -> String {
     here.and_then(|here| Path::new(file).strip_prefix(here).ok())
         .map_or_else(|| file.to_owned(), |inner| inner.display().to_string())
-}
-
-/// A text as a command takes it.
-fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
-}
-
-/// A text as a property of a command takes it.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
