@@ -9,4 +9,4 @@ fn main() -> ExitCode {
 // musl's own allocator doubles what a hook takes, and glibc's asks the system anew for each large text.
 #[cfg(target_os = "linux")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
