@@ -23,6 +23,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use serde_json::json;
 
 pub use door::Gates;
 pub use rmcp;
@@ -170,11 +171,13 @@ impl Bridge {
         let result = match response {
             Err(error) => {
                 let text = ContentBlock::text(error.message.clone());
-                let result = CallToolResult::error(vec![text]);
+                let mut result = CallToolResult::error(vec![text]);
+                result.structured_content = error.data;
                 let seen = door
                     .release(&caller, &admitted, &served, took, result)
                     .await;
-                return Err(ErrorData::new(error.code, said(&seen), None));
+                let text = said(&seen);
+                return Err(ErrorData::new(error.code, text, seen.structured_content));
             }
             Ok(CallToolResponse::Complete(result)) => result,
             // What a tool needs is told to a person, or to a model.
@@ -216,7 +219,10 @@ impl Bridge {
         let chain = &entered.chain;
         let door = &self.0.door;
         let caller = door.caller(&context, chain);
-        let gone = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), None);
+        let gone = || {
+            let text = format!("there is no resource `{uri}`");
+            ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
+        };
         let mut found = None;
         for resources in &self.0.resources {
             if let Some(served) = resources.served(&uri).await.map_err(internal)? {
