@@ -105,6 +105,7 @@ async fn serve(state: PathBuf) -> String {
         name: "fixture".to_owned(),
         instructions: String::new(),
         workspace: state.to_str().unwrap().to_owned(),
+        depth: 0,
         private: false,
     };
     let subscribers = Subscribers::default();
