@@ -110,6 +110,7 @@ impl Dialect {
             cwd: fields.text(&["cwd"])?.map(str::to_owned),
             host: self.capabilities(),
             body: body(name, fields)?,
+            served: None,
         })
     }
 
