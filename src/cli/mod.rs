@@ -139,7 +139,8 @@ pub fn main() -> ExitCode {
     cli.color.apply();
     let journal = Journal::of(&matches, started);
     journal.iter().for_each(Journal::begins);
-    let mut out = anstream::stdout().lock();
+    // Not locked: a server writes to it from threads of its own.
+    let mut out = anstream::stdout();
     let result = crate::engine::on_known_stack(|| run(cli.verb, &mut out));
     let exit = result.unwrap_or_else(|error| {
         // A reader that went away is no failure of ours.
