@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use sha2::{Digest, Sha256};
@@ -12,9 +13,9 @@ use crate::audit::private::create_private_dir;
 use crate::keys::{KeyError, SigningKey};
 
 /// This installation, as gateways know it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Device {
-    key: SigningKey,
+    key: Arc<SigningKey>,
 }
 
 /// What a signature speaks for.
@@ -65,7 +66,8 @@ impl Device {
                 "the device's key is behind a passphrase".to_owned(),
             ))
         };
-        SigningKey::read(&path, nobody).map(|key| Self { key })
+        let key = Arc::new(SigningKey::read(&path, nobody)?);
+        Ok(Self { key })
     }
 
     /// SHA-256 of the public key, in hexadecimal.

@@ -1,12 +1,13 @@
 //! One folder, and the files that may be read in it. Names lead nowhere else, whatever they hold, and
 //! whatever links are put in their way in the meantime (R-000-40).
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::fault::{Fault, is_circle};
 use super::places::PREFERENCES;
+use crate::facts::beneath::Beneath;
 use crate::facts::paths::lexical;
 
 /// No file that is larger is read, in bytes.
@@ -103,7 +104,8 @@ impl Root {
 
     fn bytes(&self, file: &str) -> Result<Vec<u8>, Fault> {
         let Inside { root, inner } = self.find(file)?;
-        let opened = open_beneath(&root, &inner).map_err(|error| {
+        let opened = Beneath::new(&root).and_then(|root| root.open_straight(&inner));
+        let opened = opened.map_err(|error| {
             if is_circle(&error) {
                 // The path had no links a moment ago.
                 return Fault::OutsideByLink(file.to_owned());
@@ -153,28 +155,4 @@ impl Root {
             None => Err(Fault::OutsideByLink(file.to_owned())),
         }
     }
-}
-
-/// Opens a path that has no links, folder by folder, and follows none that were put there since. Nobody
-/// waits for the other end of a pipe.
-#[cfg(unix)]
-fn open_beneath(root: &Path, inner: &Path) -> io::Result<File> {
-    use nix::fcntl::{OFlag, open, openat};
-    use nix::sys::stat::Mode;
-
-    let common = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let folder = common | OFlag::O_DIRECTORY;
-    let file = common | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let mut at = open(root, folder, Mode::empty())?;
-    let mut names = inner.components().peekable();
-    while let Some(name) = names.next() {
-        let flags = if names.peek().is_some() { folder } else { file };
-        at = openat(&at, name.as_os_str(), flags, Mode::empty())?;
-    }
-    Ok(File::from(at))
-}
-
-#[cfg(not(unix))]
-fn open_beneath(root: &Path, inner: &Path) -> io::Result<File> {
-    File::open(root.join(inner))
 }
