@@ -65,11 +65,12 @@ impl Beneath {
     /// # Errors
     /// If that cannot be done, or leads outside.
     pub fn create(&self, path: &Path) -> io::Result<File> {
+        let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !path.components().all(plain) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut above = std::path::PathBuf::new();
         for part in path.parent().into_iter().flat_map(Path::components) {
-            let Component::Normal(part) = part else {
-                continue;
-            };
             above.push(part);
             self.make_dir(&above)?;
         }

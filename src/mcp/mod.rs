@@ -24,6 +24,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use serde_json::json;
 
 pub use door::Gates;
 pub use rmcp;
@@ -120,7 +121,7 @@ impl Bridge {
         &self,
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let mut arguments = params.arguments.unwrap_or_default();
         let entered = self
             .0
@@ -141,34 +142,67 @@ impl Bridge {
                 ));
             }
             Err(unavailable) => {
-                return Ok(CallToolResult::error(vec![ContentBlock::text(
-                    unavailable.to_string(),
-                )]));
+                let text = ContentBlock::text(unavailable.to_string());
+                return Ok(CallToolResult::error(vec![text]).into());
             }
         };
         served.trace.clone_from(&chain.trace);
         let admitted = match door.admit(&caller, &served, &arguments).await {
             Ok(admitted) => admitted,
-            Err(blocked) => return Ok(blocked.result()),
+            Err(blocked) => return Ok(blocked.result().into()),
         };
         let began = Instant::now();
         let call = Call {
             name,
             arguments: &arguments,
+            input: params.input_responses.as_ref(),
+            state: params.request_state.as_deref(),
             chain,
             context: &context,
             cleared: &admitted.cleared,
         };
-        let result = tokio::select! {
-            result = toolset.call(call) => result,
+        let response = tokio::select! {
+            response = toolset.respond(call) => response,
             () = context.ct.cancelled() => {
-                CallToolResult::error(vec![ContentBlock::text("the call was cancelled")])
+                let text = ContentBlock::text("the call was cancelled");
+                Ok(CallToolResult::error(vec![text]).into())
             }
         };
         let took = began.elapsed();
-        Ok(door
+        let result = match response {
+            Err(error) => {
+                let text = ContentBlock::text(error.message.clone());
+                let mut result = CallToolResult::error(vec![text]);
+                result.structured_content = error.data;
+                let seen = door
+                    .release(&caller, &admitted, &served, took, result)
+                    .await;
+                let text = said(&seen);
+                return Err(ErrorData::new(error.code, text, seen.structured_content));
+            }
+            Ok(CallToolResponse::Complete(result)) => result,
+            // What a tool needs is told to a person, or to a model.
+            Ok(CallToolResponse::InputRequired(needed)) => {
+                let told = serde_json::to_value(&needed).unwrap_or_default();
+                let result = CallToolResult::structured(told);
+                let seen = door
+                    .release(&caller, &admitted, &served, took, result.clone())
+                    .await;
+                return Ok(if seen.structured_content == result.structured_content {
+                    needed.into()
+                } else {
+                    seen.into()
+                });
+            }
+            // Nothing that is served makes tasks.
+            Ok(_) => {
+                return Err(ErrorData::internal_error("a tool made a task", None));
+            }
+        };
+        let released = door
             .release(&caller, &admitted, &served, took, result)
-            .await)
+            .await;
+        Ok(released.into())
     }
 
     async fn read(
@@ -186,7 +220,10 @@ impl Bridge {
         let chain = &entered.chain;
         let door = &self.0.door;
         let caller = door.caller(&context, chain);
-        let gone = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), None);
+        let gone = || {
+            let text = format!("there is no resource `{uri}`");
+            ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
+        };
         let mut found = None;
         for resources in &self.0.resources {
             if let Some(served) = resources.served(&uri).await.map_err(internal)? {
@@ -209,6 +246,8 @@ impl Bridge {
         let call = Call {
             name: &served.tool.name,
             arguments: &arguments,
+            input: None,
+            state: None,
             chain,
             context: &context,
             cleared: &admitted.cleared,
@@ -234,11 +273,7 @@ impl Bridge {
             .release(&caller, &admitted, &served, took, result)
             .await;
         if released.is_error == Some(true) {
-            let text = released.content.iter().find_map(|block| match block {
-                ContentBlock::Text(text) => Some(text.text.clone()),
-                _ => None,
-            });
-            return Err(ErrorData::internal_error(text.unwrap_or_default(), None));
+            return Err(ErrorData::internal_error(said(&released), None));
         }
         let contents = released
             .content
@@ -309,7 +344,7 @@ impl ServerHandler for Bridge {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(params, context).await.map(CallToolResponse::from)
+        self.call(params, context).await
     }
 
     async fn list_resources(
@@ -345,6 +380,15 @@ impl ServerHandler for Bridge {
             .await
             .map(ReadResourceResponse::from)
     }
+}
+
+/// The first text of a result.
+fn said(result: &CallToolResult) -> String {
+    let text = result.content.iter().find_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.clone()),
+        _ => None,
+    });
+    text.unwrap_or_default()
 }
 
 /// The headers of a request that came over HTTP.

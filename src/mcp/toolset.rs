@@ -4,10 +4,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, JsonObject, ReadResourceResult, Resource, ResourceTemplate, Tool,
+    CallToolResponse, CallToolResult, ErrorData, InputResponses, JsonObject, ReadResourceResult,
+    Resource, ResourceTemplate, Tool,
 };
 use rmcp::service::RequestContext;
 
@@ -32,6 +34,16 @@ pub trait Toolset: fmt::Debug + Send + Sync {
 
     /// Calls the tool. An error is a result that says so.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallToolResult>;
+
+    /// The same for tools that may need something of the client first.
+    ///
+    /// # Errors
+    /// If the call is no call of that tool at all.
+    fn respond<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<CallToolResponse, ErrorData>> {
+        self.call(call)
+            .map(|result| Ok(CallToolResponse::from(result)))
+            .boxed()
+    }
 }
 
 /// Resources that this program serves.
@@ -60,6 +72,10 @@ pub struct Call<'a> {
     pub name: &'a str,
     /// Its arguments.
     pub arguments: &'a JsonObject,
+    /// What the client answered to what the tool needed.
+    pub input: Option<&'a InputResponses>,
+    /// What the tool gave the client to keep in the meantime. Anybody may have changed it.
+    pub state: Option<&'a str>,
     /// The chain of calls that it is part of, for what is called on its behalf.
     pub chain: &'a Chain,
     /// The request, with its peer and what ends it early.

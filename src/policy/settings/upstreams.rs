@@ -1,6 +1,6 @@
 //! `upstreams.toml`: what stands behind this program.
 
-mod servers;
+pub(crate) mod servers;
 mod services;
 
 use super::table::{Key, Merge, Reader, Table, key};

@@ -5,35 +5,35 @@ use crate::policy::diagnostic::{Code, Problem, quote};
 use crate::policy::settings::table::{Key, Merge, Reader, Table, key};
 
 /// The keys of `[[server]]`.
-pub const SERVER: &[Key] = &[
+pub(crate) const SERVER: &[Key] = &[
     key("name", Merge::PerFile),
     key("trust", Merge::PerFile),
     key("tool", Merge::PerFile),
 ];
 
 /// The keys of `[[server.tool]]`.
-pub const TOOL: &[Key] = &[
+pub(crate) const TOOL: &[Key] = &[
     key("name", Merge::PerFile),
     key("access", Merge::PerFile),
     key("mode", Merge::PerFile),
 ];
 
 /// How far a server may be trusted.
-pub const TRUST: [(&str, &str); 3] = [
+pub(crate) const TRUST: [(&str, &str); 3] = [
     ("sandboxed", "sandboxed"),
     ("trusted_read", "trusted_read"),
     ("trusted_write", "trusted_write"),
 ];
 
 /// What a tool may do.
-pub const ACCESS: [(&str, &str); 3] = [
+pub(crate) const ACCESS: [(&str, &str); 3] = [
     ("read_only", "read_only"),
     ("approval_required", "approval_required"),
     ("deny", "deny"),
 ];
 
 /// The modes of the autonomy ladder (R-003-42).
-pub const MODES: [(&str, &str); 5] = [
+pub(crate) const MODES: [(&str, &str); 5] = [
     ("autonomous", "autonomous"),
     ("draft_only", "draft_only"),
     ("propose_certify_apply", "propose_certify_apply"),
