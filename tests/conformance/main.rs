@@ -8,7 +8,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    clippy::panic,
     reason = "a broken expectation is what a test reports"
 )]
 #![expect(deprecated, reason = "the suite tries what older protocols have, too")]
