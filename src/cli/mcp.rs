@@ -12,6 +12,7 @@ use clap::Subcommand;
 use super::Outcome;
 use super::place::Place;
 use super::standing::Standing;
+use crate::config;
 use crate::exit::Exit;
 use crate::mcp::{About, Bridge, stdio};
 
@@ -76,6 +77,7 @@ impl Served {
                 .to_str()
                 .ok_or("the working directory is no UTF-8")?
                 .to_owned(),
+            depth: config::depth(|name| std::env::var(name).ok()),
             private: true,
         };
         stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;

@@ -25,6 +25,8 @@ mod identity;
 #[path = "../made_record.rs"]
 mod made_record;
 #[cfg(all(unix, feature = "serve"))]
+mod mcp;
+#[cfg(all(unix, feature = "serve"))]
 mod mcp_memory;
 mod mirrors;
 mod operational_log;
