@@ -3,13 +3,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, accept};
@@ -165,33 +162,6 @@ fn tools_answer_as_they_did_elsewhere() {
     let calls = calls.filter(|line| line["kind"] == "mcp_tool_call").count();
     // The first call, and each row, before and after; but the one that is too deep never happens.
     assert_eq!(calls, 2 + 2 * table.lines().count() - 1);
-}
-
-/// Node gives its children sockets, not pipes.
-#[test]
-fn a_client_that_uses_sockets_is_answered() {
-    let stage = stage();
-    let (mut ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    let mut command = server(&stage);
-    command.stdin(OwnedFd::from(theirs.try_clone().unwrap()));
-    command.stdout(OwnedFd::from(theirs));
-    let mut child = command.spawn().unwrap();
-    // The command has the other ends, too.
-    drop(command);
-    let about = json!({"name": "test", "version": "1"});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-    writeln!(ours, "{request}").unwrap();
-    let mut line = String::new();
-    BufReader::new(&ours).read_line(&mut line).unwrap();
-    assert!(
-        line.contains("\"protocolVersion\":\"2025-11-25\""),
-        "{line}"
-    );
-    drop(ours);
-    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -169,7 +169,9 @@ impl Search<'_> {
         match root.read(name) {
             Ok(text) => {
                 self.read = self.read.saturating_add(text.len());
-                for line in text.split('\n') {
+                let mut keys = PrivateKeys::default();
+                let lines = text.split('\n');
+                for line in lines.filter(|line| !keys.hold(line)) {
                     self.line(name, line);
                 }
                 true
@@ -216,6 +218,34 @@ impl Search<'_> {
         self.hits
             .sort_by(|one, other| other.score.total_cmp(&one.score));
         self.hits.truncate(self.limit);
+    }
+}
+
+/// The private keys in a text (PEM, RFC 7468). A line from the middle of one looks like nothing by
+/// itself: who redacts the answer could not know it.
+#[derive(Default)]
+struct PrivateKeys {
+    /// The last line began one, or went on with it.
+    within: bool,
+}
+
+impl PrivateKeys {
+    /// Whether the next line belongs to one.
+    fn hold(&mut self, line: &str) -> bool {
+        if line.contains("-----BEGIN ") && line.contains("PRIVATE KEY") {
+            // One that ends on the same line is known by it.
+            self.within = !line.contains("-----END ");
+            return self.within;
+        }
+        let body = line.trim_matches(|c: char| is_blank(c) || ">|*#\"'`,".contains(c));
+        let is_end = body.starts_with("-----END ");
+        let is_header = ["Proc-Type:", "DEK-Info:"]
+            .iter()
+            .any(|name| body.starts_with(name));
+        let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+        let holds = self.within && (is_end || is_header || body.chars().all(is_base64));
+        self.within = holds && !is_end;
+        holds
     }
 }
 

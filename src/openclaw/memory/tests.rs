@@ -411,3 +411,31 @@ fn many_hits_are_cut_to_the_best_and_the_first_of_equals() {
     assert_eq!(found.hits.len(), 1);
     assert_eq!(found.hits[0].text, line.trim_end());
 }
+
+#[test]
+fn no_line_of_a_private_key_is_a_hit() {
+    let home = Home::empty();
+    let body = ["q7ZebraXkT0", "9fZebraLm2p", "Vw3Zebra8Qa=="].map(|part| part.repeat(5));
+    for quote in ["", "> ", "    "] {
+        let [one, two, three] = &body;
+        home.write(
+            "memory/a.md",
+            &format!(
+                "zebra before\n{quote}-----BEGIN RSA {0}-----\n{quote}Proc-Type: 4,ENCRYPTED, zebra\n{quote}\n{quote}{one}\n\
+                 {quote}{two}\r\n{quote}{three}\n{quote}-----END RSA {0}-----\nZebra\nthe zebra after\n",
+                ["PRIVATE", "KEY"].join(" ")
+            ),
+        );
+        assert_eq!(
+            home.memory().search("zebra proc rsa", 100).to_string(),
+            "[a.md] (score: 0.33) zebra before\n[a.md] (score: 0.33) Zebra\n[a.md] (score: 0.33) the zebra after"
+        );
+    }
+    // Who only speaks of one hides nothing but bare words.
+    let begin = ["-----BEGIN", "PRIVATE", "KEY-----"].join(" ");
+    home.write(
+        "memory/a.md",
+        &format!("never paste {begin} here\nthe zebra\nzebra\n"),
+    );
+    assert_eq!(home.memory().search("zebra", 100).hits.len(), 2);
+}
