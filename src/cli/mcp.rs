@@ -1,6 +1,7 @@
 //! `mcp`: the MCP servers over stdio.
 
 mod copilot;
+mod memory;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
     Copilot(copilot::Args),
+    /// Serve what OpenClaw remembers, read-only, over stdio: what Copilot and others start
+    Memory(memory::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -41,6 +44,7 @@ pub(crate) struct Served {
 pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
+        Verb::Memory(args) => memory::run(&args),
     }
 }
 

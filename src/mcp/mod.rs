@@ -8,6 +8,7 @@ mod blocked;
 pub mod chain;
 pub mod copilot;
 mod door;
+pub mod memory;
 pub mod stdio;
 pub mod toolset;
 

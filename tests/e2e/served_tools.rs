@@ -72,6 +72,46 @@ fn three_calls(stage: &Stage) {
     );
 }
 
+#[test]
+fn what_openclaw_remembers_reaches_the_model_without_its_secrets() {
+    let case = "what_openclaw_remembers_reaches_the_model_without_its_secrets";
+    let Some(stage) = Stage::new(case) else {
+        return;
+    };
+    let secret = format!("AKIA{}", "Q3EGRIYM7ZPLNVW5");
+    stage.write(
+        "claw/MEMORY.md",
+        &format!("the zebra is striped\nkey of the zebra: {secret}\n"),
+    );
+    configure(
+        &stage,
+        &json!({
+            "type": "local",
+            "command": BRIDGE,
+            "args": [
+                "mcp", "memory", "--workspace-dir", stage.workspace().join("claw"),
+                "--policies", stage.policies(), "--state", stage.state(),
+            ],
+            "tools": ["*"],
+        }),
+    );
+    let model = MockModel::start([
+        Turn::call("bridge-openclaw_memory_search", json!({"query": "zebra"})),
+        Turn::call("bridge-openclaw_memory_read", json!({"file": "../a.txt"})),
+    ]);
+    let run = stage.run(&model);
+    assert!(run.status.success(), "{}", run.output);
+    let told = model.told(0);
+    assert!(
+        told.contains("[MEMORY.md] (score: 1.00) the zebra is striped"),
+        "{told}"
+    );
+    assert!(told.contains("key of the zebra: "), "{told}");
+    assert!(!told.contains(&secret), "{told}");
+    let told = model.told(1);
+    assert!(told.contains("escapes memory directory"), "{told}");
+}
+
 fn configure(stage: &Stage, server: &Value) {
     let config = json!({"mcpServers": {NAME: server}});
     let path = stage.copilot_home().join("mcp-config.json");

@@ -26,6 +26,8 @@ mod identity;
 mod made_record;
 #[cfg(all(unix, feature = "serve"))]
 mod mcp;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp_memory;
 mod mirrors;
 mod operational_log;
 mod parity;
