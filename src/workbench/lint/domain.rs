@@ -52,7 +52,10 @@ pub(super) struct Domain {
 
 /// The attributes that have few values, with those that do not depend on the bundle.
 const VALUES: [(&str, &[&str]); 4] = [
-    ("principal.host", &["copilot", "claude", "vscode", "xpia"]),
+    (
+        "principal.host",
+        &["copilot", "claude", "vscode", "openclaw", "xpia"],
+    ),
     (
         "context.operation",
         &["", "read", "list", "create", "update", "delete", "move"],
