@@ -25,6 +25,8 @@ mod identity;
 #[path = "../made_record.rs"]
 mod made_record;
 mod mirrors;
+#[cfg(unix)]
+mod openclaw;
 mod operational_log;
 mod parity;
 mod policies;

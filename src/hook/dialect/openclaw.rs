@@ -55,8 +55,6 @@ pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
 /// # Errors
 /// In words, if the call does its work on a machine whose files nobody here can look at.
 pub(super) fn understand(mut event: Event, fields: Fields<'_>) -> Result<Event, String> {
-    // Its agents have names; a sub-agent has a session of its own, whose depth the plugin counts.
-    event.agent.kind = event.agent_id.take();
     let kind = fields.text(&["toolKind"])?;
     let elsewhere = fields.text(&["execHost"])? == Some("node");
     if let Body::Call(call) | Body::Result { call, .. } = &mut event.body {
@@ -236,15 +234,5 @@ mod tests {
         assert!(long.encode_utf16().count() <= DESCRIPTION && long.ends_with('…'));
         let exact = "x".repeat(DESCRIPTION);
         assert_eq!(cut(&exact), exact);
-    }
-
-    #[test]
-    fn an_agent_that_has_a_name_is_no_sub_agent() {
-        let event = json!({"agentId": "main", "sessionId": "s", "toolName": "read", "toolArgs": {"path": "a"}});
-        let event = Dialect::Openclaw
-            .parse(EventName::PreToolUse, &event)
-            .unwrap();
-        assert_eq!(event.agent.kind.as_deref(), Some("main"));
-        assert_eq!(event.agent_id, None);
     }
 }
