@@ -52,15 +52,21 @@ export function settings(config) {
   return { binary, policies, state, timeoutMs };
 }
 
-/** One gate for all sessions of a process. */
-export class Bridge {
+/** What all gates of a process know: OpenClaw loads a plugin more than once, its policy apart from the rest. */
+const shared = (globalThis[Symbol.for(ID)] ??= {
   /** Where calls were judged, until their results come. */
-  #judgedIn = new Map();
+  judgedIn: new Map(),
   /** Where sessions turned out to work. */
-  #worksIn = new Map();
+  worksIn: new Map(),
+  /** Whether results are handed over: not where OpenClaw only ever discovers what plugins there are. */
+  resultsPass: false,
+});
 
+/** The gate. */
+export class Bridge {
   constructor(api) {
     this.api = api;
+    shared.resultsPass ||= api.registrationMode === "full";
   }
 
   /** What a trusted tool policy decides: nothing, a question, or a block. */
@@ -73,6 +79,7 @@ export class Bridge {
         toolKind: event.toolKind ?? context.toolKind,
         toolArgs: event.params,
         execHost: event.toolName === "exec" ? this.#execHost(context) : undefined,
+        resultsPass: shared.resultsPass ? undefined : false,
         cwd,
       });
       const decision = decided(answer);
@@ -88,12 +95,12 @@ export class Bridge {
     try {
       const { result } = event;
       if (!Array.isArray(result?.content)) throw new Error("the result has no content");
-      const judgedIn = this.#judgedIn.get(event.toolCallId);
-      this.#judgedIn.delete(event.toolCallId);
+      const judgedIn = shared.judgedIn.get(event.toolCallId);
+      shared.judgedIn.delete(event.toolCallId);
       const cwd = event.cwd ?? judgedIn ?? this.#workspace(context);
       if (event.cwd !== undefined && judgedIn !== undefined && real(event.cwd) !== real(judgedIn)) {
         // The next call of this session is judged where it runs.
-        if (context.sessionKey) this.#worksIn.set(context.sessionKey, event.cwd);
+        if (context.sessionKey) shared.worksIn.set(context.sessionKey, event.cwd);
         throw new Error(`the call was judged in \`${judgedIn}\`, but ran in \`${event.cwd}\``);
       }
       const ask = async (text) =>
@@ -180,7 +187,7 @@ export class Bridge {
 
   /** Where the session works: no event says so. */
   #workspace({ agentId, sessionKey }) {
-    const found = this.#worksIn.get(sessionKey) ?? this.#configured(agentId, sessionKey);
+    const found = shared.worksIn.get(sessionKey) ?? this.#configured(agentId, sessionKey);
     // Without one the hook denies; a relative one would mean something else to it.
     if (found !== undefined && !isAbsolute(found)) throw new Error(`\`${found}\` is no absolute path`);
     return found;
@@ -208,8 +215,8 @@ export class Bridge {
 
   #remember(call, cwd) {
     if (call === undefined) return;
-    if (this.#judgedIn.size >= CALLS) this.#judgedIn.delete(this.#judgedIn.keys().next().value);
-    this.#judgedIn.set(call, cwd);
+    if (shared.judgedIn.size >= CALLS) shared.judgedIn.delete(shared.judgedIn.keys().next().value);
+    shared.judgedIn.set(call, cwd);
   }
 
   #failed(what, error) {

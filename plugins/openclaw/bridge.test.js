@@ -62,6 +62,7 @@ test("a call that may go on is nothing to OpenClaw", async () => {
     toolCallId: "c1",
     toolName: "exec",
     toolArgs: { command: "ls" },
+    resultsPass: false,
     cwd: "/workspaces/main",
   });
   assert.deepEqual(args, "hook pre-tool-use --dialect openclaw --policies /p --state /s".split(" "));
@@ -162,6 +163,11 @@ test("the host of a command and the depth of a session are said", async () => {
   assert.equal(asked().event.execHost, "node");
   assert.equal(asked().event.toolKind, "code_mode_exec");
   assert.equal(asked().depth, "2");
+  // One that is loaded whole is enough: it is its middleware that gets the results.
+  assert.equal(asked().event.resultsPass, false);
+  new Bridge({ ...here, registrationMode: "full" });
+  await new Bridge({ ...here, registrationMode: "discovery" }).judge(CALL, context);
+  assert.equal("resultsPass" in asked().event, false);
   process.env.COPILOT_BRIDGE_DEPTH = "5";
   assert.equal(depth("agent:main:main"), 5);
   delete process.env.COPILOT_BRIDGE_DEPTH;
@@ -240,13 +246,15 @@ test("a result that nobody could look at throws, and that withholds it", async (
 
 test("a call that ran elsewhere than it was judged is found out, once", async () => {
   const { path, asked } = answering({});
+  const context = { ...CONTEXT, sessionKey: "agent:main:elsewhere" };
+  await new Bridge(api(path)).judge(CALL, context);
+  // OpenClaw may load the plugin once for its policy and once for its middleware.
   const bridge = new Bridge(api(path));
-  await bridge.judge(CALL, CONTEXT);
   const elsewhere = { ...result("x"), cwd: "/elsewhere" };
-  await assert.rejects(bridge.clean(elsewhere, CONTEXT), /judged in `\/workspaces\/main`, but ran in `\/elsewhere`/);
-  await bridge.judge(CALL, CONTEXT);
+  await assert.rejects(bridge.clean(elsewhere, context), /judged in `\/workspaces\/main`, but ran in `\/elsewhere`/);
+  await bridge.judge(CALL, context);
   assert.equal(asked().event.cwd, "/elsewhere");
-  assert.equal(await bridge.clean(elsewhere, CONTEXT), undefined);
+  assert.equal(await bridge.clean(elsewhere, context), undefined);
 });
 
 test("a program without sessions has no tools to offer", () => {

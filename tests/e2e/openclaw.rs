@@ -235,6 +235,7 @@ fn openclaw_asks_before_each_call_and_hears_no_secret() {
             ("bash", "ask")
         ]
     );
+    assert_eq!(replaces(&claw.record()), [true; 5]);
     // Neither does what OpenClaw keeps of the session.
     let kept = walk(&claw.path("home/.openclaw"));
     assert!(
@@ -323,6 +324,61 @@ fn openclaw_says_that_the_gate_is_there() {
             .is_some_and(|all| all.iter().any(level)),
         "{said}"
     );
+}
+
+#[test]
+fn a_run_in_another_folder_is_judged_there() {
+    let Some(claw) = Claw::new("a_run_in_another_folder_is_judged_there") else {
+        return;
+    };
+    let elsewhere = claw.path("elsewhere");
+    fs::create_dir(&elsewhere).expect("a fresh directory");
+    let model = MockModel::start([
+        Turn::call(
+            "exec",
+            json!({"command": "echo it-runs >here.txt; cat here.txt"}),
+        ),
+        Turn::call("read", json!({"path": "../workspace/notes.txt"})),
+        Turn::say("done"),
+    ]);
+    claw.settings(&model);
+    fs::write(claw.path("workspace/notes.txt"), "not-here\n").expect("writable");
+    claw.bridge(&["register", "openclaw", "--plugin"]);
+    let config = claw.config();
+    let words = [
+        "agent",
+        "exec",
+        "go on",
+        "--json",
+        "--config",
+        text(&config),
+        "--cwd",
+    ];
+    let output = claw.openclaw(&[&words[..], &[text(&elsewhere)]].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert!(elsewhere.join("here.txt").is_file());
+    let denied = Claw::told(&model, 1);
+    assert!(denied.contains("outside-read"), "{denied}");
+    let record = claw.record();
+    let folder = Some(text(&elsewhere));
+    assert!(
+        record.iter().all(|line| line["cwd"].as_str() == folder),
+        "{record:?}"
+    );
+    // OpenClaw hands no result of such a run to a plugin: the policies are told so.
+    assert_eq!(replaces(&record), [false, false]);
+    assert!(!record.iter().any(|line| line["event"] == "post_tool_use"));
+}
+
+/// For each call, whether its result can be replaced, as the policies are told.
+fn replaces(record: &[Value]) -> Vec<bool> {
+    record
+        .iter()
+        .filter(|line| line["event"] == "pre_tool_use")
+        .map(|line| {
+            line.pointer("/requests/0/context/can_replace_results") == Some(&Value::Bool(true))
+        })
+        .collect()
 }
 
 /// All files below a folder.

@@ -55,6 +55,9 @@ pub(super) fn render(name: EventName, outcome: &Outcome) -> Answer {
 /// # Errors
 /// In words, if the call does its work on a machine whose files nobody here can look at.
 pub(super) fn understand(mut event: Event, fields: Fields<'_>) -> Result<Event, String> {
+    if fields.any(&["resultsPass"])? == Some(&Value::Bool(false)) {
+        event.host.replaces_results = false;
+    }
     let kind = fields.text(&["toolKind"])?;
     let elsewhere = fields.text(&["execHost"])? == Some("node");
     if let Body::Call(call) | Body::Result { call, .. } = &mut event.body {
@@ -217,6 +220,19 @@ mod tests {
         ] {
             let event = json!({"toolName": "exec", "toolArgs": args, "execHost": host});
             call(&event).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_host_that_hands_over_no_results_cannot_replace_them() {
+        for (said, expected) in [
+            (json!(false), false),
+            (json!(true), true),
+            (json!(null), true),
+        ] {
+            let event = json!({"toolName": "x", "toolArgs": {}, "resultsPass": said});
+            let event = Dialect::Openclaw.parse(EventName::PreToolUse, &event);
+            assert_eq!(event.unwrap().host.replaces_results, expected);
         }
     }
 
