@@ -225,6 +225,7 @@ fn entry<'a>(requests: &'a [Request], reasons: &'a [Reason], args: &'a Value) ->
         policy_digest: Some("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
         latency_us: 1500,
         error_class: None,
+        trace: None,
         prompt: None,
         detail: json!({}),
     }

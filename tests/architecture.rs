@@ -27,6 +27,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("distribution", 3, &[]),
     ("workbench", 3, &[]),
     ("hook", 4, &[]),
+    ("mcp", 4, &[]),
     ("setup", 5, &["hook"]),
     ("cli", 5, &["setup", "exit"]),
     ("exit", 5, &[]),

@@ -167,6 +167,7 @@ impl Maker {
             policy_digest: Some(&digest),
             latency_us: what.latency_us,
             error_class: what.fault,
+            trace: None,
             prompt: None,
             detail,
         };

@@ -152,6 +152,7 @@ impl Line<'_> {
                 Kind::ToolUse
                     | Kind::Permission
                     | Kind::McpCall
+                    | Kind::McpToolCall
                     | Kind::Result
                     | Kind::Prompt
                     | Kind::Session

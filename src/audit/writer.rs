@@ -507,6 +507,7 @@ pub(crate) fn notice(kind: Kind, event: &'static str, detail: serde_json::Value)
         policy_digest: None,
         latency_us: 0,
         error_class: None,
+        trace: None,
         prompt: None,
         detail,
     }

@@ -372,6 +372,10 @@ fn fact(value: &Fact<'_>) -> String {
         Fact::Long(n) => n.to_string(),
         Fact::String(s) => format!("`{}`", s.replace('\n', "\\n")),
         Fact::Set(all) => format!("[{}]", all.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Fact::Tags(all) => {
+            let names: Vec<&str> = all.keys().map(String::as_str).collect();
+            format!("{{{}}}", names.join(", "))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::place::Place;
+use crate::config;
 use crate::facts::paths::words;
 use crate::facts::pins::Pins;
 use crate::gate::event::EventName;
@@ -84,18 +85,12 @@ fn open(place: &Place, event: Option<&Value>, starts: bool) -> Gate {
     let below = |root: &PathBuf| !cwd.as_ref().is_some_and(|cwd| cwd.starts_with(root));
     let from = here.pinned.clone().filter(below).or(cwd);
     here.count_ancestors = true;
-    here.depth = std::env::var(DEPTH)
-        .ok()
-        .and_then(|depth| depth.parse().ok())
-        .unwrap_or(0);
+    here.depth = config::depth(|name| std::env::var(name).ok());
     let bundle = place
         .judging_policies(from.as_deref())
         .map_err(|problems| refused(place, &problems));
     Gate::new(bundle, here, Sink::State).logging()
 }
-
-/// A caller may say how deep it stands; it can only raise what is known.
-const DEPTH: &str = "COPILOT_BRIDGE_DEPTH";
 
 fn broken(problem: String) -> Refused {
     Refused {
@@ -104,7 +99,7 @@ fn broken(problem: String) -> Refused {
     }
 }
 
-fn refused(place: &Place, problems: &[policy::Problem]) -> Refused {
+pub(super) fn refused(place: &Place, problems: &[policy::Problem]) -> Refused {
     let first = problems.first().map_or_else(
         || "the policies cannot be used".to_owned(),
         policy::Problem::one_line,

@@ -12,6 +12,8 @@ mod hook;
 mod init;
 mod journal;
 mod key;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp;
 mod passphrase;
 mod place;
 mod policy;
@@ -22,6 +24,8 @@ mod rooms;
 mod sandbox;
 mod schema;
 mod scrub;
+#[cfg(all(unix, feature = "serve"))]
+mod standing;
 mod texts;
 mod uninstall;
 
@@ -71,6 +75,9 @@ enum Verb {
     Policy(policy::Args),
     /// Say why an event is allowed, asked or denied
     Explain(explain::Args),
+    /// Serve tools to MCP clients, each call judged by the policies
+    #[cfg(all(unix, feature = "serve"))]
+    Mcp(mcp::Args),
     /// Run a command that reaches only what the policies let an agent reach
     Sandbox(sandbox::Args),
     /// Find secrets in files and pipes, and take them out
@@ -170,6 +177,8 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Hook(_) => Ok(Exit::Usage),
         Verb::Policy(args) => policy::run(args, out),
         Verb::Explain(args) => explain::run(&args, out),
+        #[cfg(all(unix, feature = "serve"))]
+        Verb::Mcp(args) => mcp::run(args, out),
         Verb::Sandbox(args) => sandbox::run(&args, out),
         Verb::Redact(args) => redact::run(&args, out),
         Verb::Scrub(args) => scrub::run(&args, out),

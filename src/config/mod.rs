@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::bundle::{LogLevel, Settings};
 
+/// `COPILOT_BRIDGE_DEPTH`: how many agents stand above whoever starts this program.
+pub const DEPTH: &str = "COPILOT_BRIDGE_DEPTH";
+
 /// `COPILOT_PROJECT_CONTEXT`: a text for every session and prompt.
 pub const PROJECT_CONTEXT: &str = "COPILOT_PROJECT_CONTEXT";
 /// `COPILOT_MAX_RETRIES`: a number, rounded down, at least 1.
@@ -45,6 +48,15 @@ pub struct Setting<T> {
     pub value: T,
     /// Where it comes from.
     pub origin: Origin,
+}
+
+/// How deep the environment says that this program stands; it can only raise what is known, and what
+/// is no number counts for nothing.
+#[must_use]
+pub fn depth(variable: impl Fn(&'static str) -> Option<String>) -> u32 {
+    variable(DEPTH)
+        .and_then(|depth| depth.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The settings that are in force.

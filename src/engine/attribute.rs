@@ -2,7 +2,7 @@
 //!
 //! The tables of names and types are what `schemas/bridge.cedarschema` is generated from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::request::{Agent, Context, Resource};
 
@@ -17,6 +17,8 @@ pub enum Value<'a> {
     String(&'a str),
     /// Cedar `Set<String>`.
     Set(&'a BTreeSet<String>),
+    /// The entity `Bridge::Input`, whose tags these are.
+    Tags(&'a BTreeMap<String, String>),
 }
 
 /// One attribute of an entity type or of the context: its name, Cedar type and meaning.
@@ -36,7 +38,11 @@ const fn attribute(name: &'static str, cedar: &'static str, doc: &'static str) -
 
 /// The attributes of `Bridge::Agent`.
 pub const AGENT: &[Attribute] = &[
-    attribute("host", "String", "copilot, claude, vscode or xpia"),
+    attribute(
+        "host",
+        "String",
+        "copilot, claude, vscode, xpia, openclaw or mcp",
+    ),
     attribute("session", "String", "the host's id of the session"),
     attribute("depth", "Long", "how many agents stand above this one"),
     attribute("parent", "String?", "the agent that started this one"),
@@ -114,6 +120,31 @@ pub const TOOL: &[Attribute] = &[
     attribute("name", "String", "the canonical name"),
     attribute("known", "Bool", "one of the host's own tools"),
     attribute("harmless", "Bool", "listed as harmless in bridge.toml"),
+    attribute(
+        "tier",
+        "String",
+        "read_only, draft_only, governance or empty: what a tool does that this program serves",
+    ),
+    attribute(
+        "trust",
+        "String",
+        "sandboxed, trusted_read, trusted_write or empty: how far an MCP server behind this program is trusted",
+    ),
+    attribute(
+        "access",
+        "String",
+        "read_only, approval_required, deny or empty: what upstreams.toml says of a tool of such a server",
+    ),
+    attribute(
+        "mode",
+        "String",
+        "autonomous, draft_only, propose_certify_apply, blocked, never or empty: how far a tool may go by itself",
+    ),
+    attribute(
+        "description",
+        "String",
+        "accepted, new, changed or empty: what the pins say of how such a server describes the tool",
+    ),
 ];
 
 /// The attributes of `Bridge::Text`.
@@ -175,6 +206,12 @@ pub const CONTEXT: &[Attribute] = &[
         "the arguments hold what was put in the place of a secret",
     ),
     attribute("entity", "String", "whom the agent works for, or empty"),
+    attribute(
+        "signals",
+        "Set<String>",
+        "ids of injection.toml that match what an MCP server says",
+    ),
+    attribute("input", "Input", "the arguments of an MCP tool, as tags"),
     attribute("phi", "Bool", "the texts may hold health information"),
 ];
 
@@ -230,6 +267,11 @@ impl Resource {
                 ("name", Value::String(&tool.name)),
                 ("known", Value::Bool(tool.known)),
                 ("harmless", Value::Bool(tool.harmless)),
+                ("tier", Value::String(&tool.tier)),
+                ("trust", Value::String(&tool.trust)),
+                ("access", Value::String(&tool.access)),
+                ("mode", Value::String(&tool.mode)),
+                ("description", Value::String(&tool.description)),
             ],
             Self::Text(text) => vec![
                 ("kind", Value::String(&text.kind)),
@@ -262,6 +304,8 @@ impl Context {
             ("health", Value::Set(&self.health)),
             ("placeholder", Value::Bool(self.placeholder)),
             ("entity", Value::String(&self.entity)),
+            ("signals", Value::Set(&self.signals)),
+            ("input", Value::Tags(&self.input)),
             ("phi", Value::Bool(self.phi)),
         ]
     }

@@ -15,6 +15,7 @@ use super::exception::Exception;
 use super::pattern::Pattern;
 use super::redaction::Redaction;
 use super::request::ResourceSet;
+use super::upstream::Upstreams;
 
 /// Validated policies and settings of all layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +124,8 @@ pub struct Settings {
     pub redaction: Redaction,
     /// Which policies are left out, where, and until when.
     pub exceptions: Vec<Exception>,
+    /// What stands behind this program.
+    pub upstreams: Upstreams,
     /// Which layer set a key, by its dotted name.
     pub origins: BTreeMap<String, String>,
 }

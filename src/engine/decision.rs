@@ -305,15 +305,20 @@ pub enum Obligation {
     /// The text is cut at `limits.result_bytes` (R-000-58).
     #[serde(rename = "truncate")]
     Truncate,
+    /// The result says that it is a draft, which a person has to send or apply (R-003-10). Only what
+    /// this program serves over MCP can meet it.
+    #[serde(rename = "mark:draft")]
+    MarkDraft,
 }
 
 impl Obligation {
     /// Every obligation that this version can meet.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::RecordSync,
         Self::RedactSecrets,
         Self::RedactPhi,
         Self::Truncate,
+        Self::MarkDraft,
     ];
 
     /// The name, as policies write it.
@@ -324,6 +329,7 @@ impl Obligation {
             Self::RedactSecrets => "redact:secrets",
             Self::RedactPhi => "redact:phi",
             Self::Truncate => "truncate",
+            Self::MarkDraft => "mark:draft",
         }
     }
 
@@ -338,7 +344,9 @@ impl Obligation {
     pub const fn phase(self) -> Phase {
         match self {
             Self::RecordSync => Phase::Request,
-            Self::RedactSecrets | Self::RedactPhi | Self::Truncate => Phase::Result,
+            Self::RedactSecrets | Self::RedactPhi | Self::Truncate | Self::MarkDraft => {
+                Phase::Result
+            }
         }
     }
 }

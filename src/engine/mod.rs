@@ -25,6 +25,7 @@ pub mod redaction;
 pub mod request;
 pub mod schema;
 pub mod sleeping;
+pub mod upstream;
 
 use std::collections::HashSet;
 use std::fmt;

@@ -8,7 +8,7 @@ use cedar_policy::{
     Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicyId, PolicySet,
     Request as CedarRequest, RestrictedExpression,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,7 +17,7 @@ use super::attribute::Value;
 use super::bundle::{Bundle, Policy, Verdict};
 use super::codec::Decoder;
 use super::decision::Effect;
-use super::request::{Agent, Request, Resource, ResourceType};
+use super::request::{Agent, Request, ResourceType};
 
 /// What the policies say of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,7 @@ pub(super) struct Judge<'a> {
 struct Names {
     agent: EntityTypeName,
     action: EntityTypeName,
+    input: EntityUid,
     resources: [EntityTypeName; 5],
 }
 
@@ -181,12 +182,13 @@ impl<'a> Judge<'a> {
         let resource = self.uid(type_name, &request.resource.id());
         let entities = [
             self.agent(&principal, &request.principal)?,
-            resource_entity(&resource, &request.resource)?,
+            self.entity(&resource, request.resource.attributes())?,
             self.action_entity(&action, request.action),
         ];
-        let entities = Entities::from_entities(entities, None)
+        let input = self.input(&request.context.input)?;
+        let entities = Entities::from_entities(entities.into_iter().chain(input), None)
             .map_err(|error| failure(&format!("the entities cannot be built: {error}")))?;
-        let context = CedarContext::from_pairs(expressions(request.context.attributes()))
+        let context = CedarContext::from_pairs(self.expressions(request.context.attributes()))
             .map_err(|error| failure(&format!("the context cannot be built: {error}")))?;
         let request = CedarRequest::new(principal, action, resource, context, None)
             .map_err(|error| failure(&format!("the request cannot be built: {error}")))?;
@@ -198,7 +200,57 @@ impl<'a> Judge<'a> {
     }
 
     fn agent(&self, uid: &EntityUid, agent: &Agent) -> Result<Entity, EvaluationError> {
-        entity(uid, agent.attributes(), HashSet::new())
+        self.entity(uid, agent.attributes())
+    }
+
+    /// The arguments, if there are any: an entity that is not there has no tags.
+    fn input(&self, tags: &BTreeMap<String, String>) -> Result<Option<Entity>, EvaluationError> {
+        if tags.is_empty() {
+            return Ok(None);
+        }
+        let tags = tags.iter().map(|(name, value)| {
+            let value = RestrictedExpression::new_string(value.clone());
+            (name.clone(), value)
+        });
+        Entity::new_with_tags(self.names.input.clone(), [], [], tags)
+            .map(Some)
+            .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
+    }
+
+    fn entity(
+        &self,
+        uid: &EntityUid,
+        attributes: Vec<(&'static str, Value<'_>)>,
+    ) -> Result<Entity, EvaluationError> {
+        Entity::new(
+            uid.clone(),
+            self.expressions(attributes).into_iter().collect(),
+            HashSet::new(),
+        )
+        .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
+    }
+
+    fn expressions(
+        &self,
+        attributes: Vec<(&'static str, Value<'_>)>,
+    ) -> Vec<(String, RestrictedExpression)> {
+        attributes
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), self.expression(&value)))
+            .collect()
+    }
+
+    fn expression(&self, value: &Value<'_>) -> RestrictedExpression {
+        match value {
+            Value::Bool(b) => RestrictedExpression::new_bool(*b),
+            Value::Long(n) => RestrictedExpression::new_long(*n),
+            Value::String(s) => RestrictedExpression::new_string((*s).to_owned()),
+            Value::Set(all) => RestrictedExpression::new_set(
+                all.iter()
+                    .map(|s| RestrictedExpression::new_string(s.clone())),
+            ),
+            Value::Tags(_) => RestrictedExpression::new_entity_uid(self.names.input.clone()),
+        }
     }
 
     fn action_entity(&self, uid: &EntityUid, action: Action) -> Entity {
@@ -364,44 +416,12 @@ impl Names {
         Ok(Self {
             agent: name("Agent")?,
             action: name("Action")?,
+            input: EntityUid::from_type_name_and_id(
+                name(super::request::INPUT)?,
+                EntityId::new("arguments"),
+            ),
             resources: [path?, command?, url?, tool?, text?],
         })
-    }
-}
-
-fn resource_entity(uid: &EntityUid, resource: &Resource) -> Result<Entity, EvaluationError> {
-    entity(uid, resource.attributes(), HashSet::new())
-}
-
-fn entity(
-    uid: &EntityUid,
-    attributes: Vec<(&'static str, Value<'_>)>,
-    parents: HashSet<EntityUid>,
-) -> Result<Entity, EvaluationError> {
-    Entity::new(
-        uid.clone(),
-        expressions(attributes).into_iter().collect(),
-        parents,
-    )
-    .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
-}
-
-fn expressions(attributes: Vec<(&'static str, Value<'_>)>) -> Vec<(String, RestrictedExpression)> {
-    attributes
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), expression(&value)))
-        .collect()
-}
-
-fn expression(value: &Value<'_>) -> RestrictedExpression {
-    match value {
-        Value::Bool(b) => RestrictedExpression::new_bool(*b),
-        Value::Long(n) => RestrictedExpression::new_long(*n),
-        Value::String(s) => RestrictedExpression::new_string((*s).to_owned()),
-        Value::Set(all) => RestrictedExpression::new_set(
-            all.iter()
-                .map(|s| RestrictedExpression::new_string(s.clone())),
-        ),
     }
 }
 

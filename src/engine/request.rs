@@ -2,7 +2,7 @@
 //!
 //! Every field here is a *fact* that policies can read; by which names, [`super::attribute`] says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,9 @@ use super::action::Action;
 
 /// The Cedar namespace of every entity and action.
 pub const NAMESPACE: &str = "Bridge";
+
+/// The type of the entity whose tags are the arguments of an MCP tool.
+pub const INPUT: &str = "Input";
 
 /// One question to the engine. An event may be several.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -123,6 +126,21 @@ pub struct ToolFacts {
     pub known: bool,
     /// Whether `bridge.toml` lists it among the host's harmless tools.
     pub harmless: bool,
+    /// What a tool does that goes through this program: `read_only`, `draft_only`, `governance`; else
+    /// empty (R-003-12).
+    pub tier: String,
+    /// How far another MCP server behind this program is trusted: `sandboxed`, `trusted_read`,
+    /// `trusted_write`; else empty (R-003-65).
+    pub trust: String,
+    /// What `upstreams.toml` says of one tool of such a server: `read_only`, `approval_required`,
+    /// `deny`; else empty (R-003-65).
+    pub access: String,
+    /// How far it may go by itself: `autonomous`, `draft_only`, `propose_certify_apply`, `blocked`,
+    /// `never`; else empty (R-003-42).
+    pub mode: String,
+    /// What the pin says of such a server's description of it: `accepted`, `new`, `changed`; else
+    /// empty.
+    pub description: String,
 }
 
 /// The facts about a text.
@@ -169,6 +187,10 @@ pub struct Context {
     pub entity: String,
     /// Whether its texts may hold health information.
     pub phi: bool,
+    /// The ids of the signals of `injection.toml` in what an MCP server says.
+    pub signals: BTreeSet<String>,
+    /// The arguments of an MCP tool: by their path (`message.to.0`), in text.
+    pub input: BTreeMap<String, String>,
 }
 
 /// The type of a resource.

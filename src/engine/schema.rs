@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::action::Action;
 use super::attribute::{AGENT, Attribute, COMMAND, CONTEXT, PATH, TEXT, TOOL, URL};
-use super::request::{NAMESPACE, ResourceType};
+use super::request::{INPUT, NAMESPACE, ResourceType};
 
 /// The schema that `schemas/bridge.cedarschema` holds, in Cedar's own syntax.
 #[must_use]
@@ -17,6 +17,10 @@ pub fn cedar_schema() -> String {
     for kind in ResourceType::ALL {
         entity(&mut text, kind.name(), attributes(kind));
     }
+    text.push_str(
+        "  // what an MCP tool is called with: each value in text, by its path, as in `to.0`\n",
+    );
+    let _ = writeln!(text, "  entity {INPUT} tags String;\n");
     text.push_str("  type Circumstances = ");
     record(&mut text, CONTEXT);
     text.push_str(";\n\n");

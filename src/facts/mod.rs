@@ -3,6 +3,7 @@
 //! Facts hold no judgement. What they are good for is for the policy files to say.
 
 pub mod arguments;
+pub mod beneath;
 pub mod chain;
 pub mod globs;
 pub mod names;

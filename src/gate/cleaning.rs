@@ -54,6 +54,10 @@ pub(super) struct Found {
     pub no_secrets: Option<String>,
     /// The text without secrets and health information.
     pub nothing: Option<String>,
+    /// The content without secrets.
+    pub content_no_secrets: Option<Value>,
+    /// The content without secrets and health information.
+    pub content_nothing: Option<Value>,
     /// Everything that was found.
     pub hits: Vec<Hit>,
 }
@@ -124,6 +128,19 @@ impl Cleaner<'_> {
                 *clean = Some(redacted.value);
             }
         }
+        if let Body::Content { content, .. } = &event.body {
+            for (rules, health) in self.rulesets() {
+                let given = found.content_no_secrets.as_ref().unwrap_or(content);
+                let redacted = Redactor::new(&[rules], &self.key).value(given)?;
+                found.note(redacted.hits, health, "/content");
+                let clean = if health {
+                    &mut found.content_nothing
+                } else {
+                    &mut found.content_no_secrets
+                };
+                *clean = Some(redacted.value);
+            }
+        }
         if self.phi.is_some() {
             // Keys may be names of people.
             for hit in &mut found.hits {
@@ -159,6 +176,54 @@ impl Cleaner<'_> {
             truncate(&mut text, limit as usize);
         }
         Ok((text != given).then_some(text))
+    }
+
+    /// The content that goes on in the place of the event's, if it is not the same.
+    ///
+    /// # Errors
+    /// If not all of it can be looked at.
+    pub(super) fn replace_content(
+        &self,
+        event: &Event,
+        found: &Found,
+        obligations: &[Obligation],
+        limit: u32,
+    ) -> Result<Option<Value>, Fault> {
+        let Body::Content { content: given, .. } = &event.body else {
+            return Ok(None);
+        };
+        let due = |obligation| obligations.contains(&obligation);
+        let secrets = due(Obligation::RedactSecrets);
+        let health = due(Obligation::RedactPhi) && self.phi.is_some();
+        let mut content = match (
+            secrets,
+            health,
+            &found.content_no_secrets,
+            &found.content_nothing,
+        ) {
+            (true, true, _, Some(clean)) | (true, false, Some(clean), _) => clean.clone(),
+            (false, false, ..) => given.clone(),
+            _ => {
+                let rules = self.rulesets();
+                let due = rules.filter(|(_, of_health)| if *of_health { health } else { secrets });
+                let mut clean = given.clone();
+                for (rules, _) in due {
+                    clean = Redactor::new(&[rules], &self.key).value(&clean)?.value;
+                }
+                clean
+            }
+        };
+        // What is structured keeps its form, and is never longer than a host lets it be.
+        if due(Obligation::Truncate)
+            && let Some(blocks) = content.get_mut("content").and_then(Value::as_array_mut)
+        {
+            for block in blocks {
+                if let Some(Value::String(text)) = block.get_mut("text") {
+                    truncate(text, limit as usize);
+                }
+            }
+        }
+        Ok((content != *given).then_some(content))
     }
 
     /// A text of the record without what must not stand there.

@@ -1,8 +1,12 @@
 //! What arrived, in our words. Every dialect parses into this, and only into this.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::engine::request::Agent;
+use crate::audit::record::v1::Trace;
+use crate::engine::action::Action;
+use crate::engine::request::{Agent, ToolFacts};
 
 /// The id of a session that the host does not name.
 pub const UNKNOWN_SESSION: &str = "unknown";
@@ -164,6 +168,50 @@ pub struct Event {
     pub host: Capabilities,
     /// What the event is about.
     pub body: Body,
+    /// What is known of a call of a tool that this program serves itself.
+    pub served: Option<Served>,
+}
+
+/// A call of a tool that this program serves over MCP.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Served {
+    /// The tool, with all that policies may ask of it.
+    pub tool: ToolFacts,
+    /// The files that it reaches.
+    pub reach: Reach,
+    /// How an MCP server behind this program describes the tool; empty for any other.
+    pub description: String,
+    /// Whose data the call is about, as its arguments say.
+    pub entity: Option<String>,
+    /// Who answers the call.
+    pub provider: String,
+    /// The trace that the call is part of.
+    pub trace: Option<Trace>,
+    /// How long the tool took, once it has answered.
+    pub took: Option<Duration>,
+}
+
+/// The files that a served tool reaches.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Reach {
+    /// Nobody knows: whatever its arguments look like.
+    #[default]
+    Unknown,
+    /// None of this machine.
+    Nothing,
+    /// These.
+    Paths(Vec<ReachedPath>),
+}
+
+/// A file that a served tool reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReachedPath {
+    /// Read or write.
+    pub action: Action,
+    /// `read`, `list`, `create`, `update`, `delete` or `move`.
+    pub operation: &'static str,
+    /// The path, as the call names it.
+    pub path: String,
 }
 
 /// What a host can do with our answer.
@@ -202,6 +250,15 @@ pub enum Body {
         call: ToolCall,
         /// The answer's text, or the error's.
         text: String,
+        /// Whether the tool failed.
+        failed: bool,
+    },
+    /// What an MCP tool answered, with its structure.
+    Content {
+        /// The call.
+        call: ToolCall,
+        /// All of the answer that holds text.
+        content: Value,
         /// Whether the tool failed.
         failed: bool,
     },
@@ -257,7 +314,7 @@ impl Event {
     #[must_use]
     pub const fn call(&self) -> Option<&ToolCall> {
         match &self.body {
-            Body::Call(call) | Body::Result { call, .. } => Some(call),
+            Body::Call(call) | Body::Result { call, .. } | Body::Content { call, .. } => Some(call),
             _ => None,
         }
     }

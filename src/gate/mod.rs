@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
 use tracing::Level;
 
 use crate::audit::key::Key;
@@ -186,12 +187,22 @@ impl Gate {
         for obligation in &obligations {
             match obligation {
                 Obligation::RecordSync => sync = true,
+                // The door that serves the tool does.
+                Obligation::MarkDraft => {}
                 // Below, where there is a text.
                 Obligation::RedactSecrets | Obligation::RedactPhi | Obligation::Truncate => {}
             }
         }
         if event.name == EventName::PermissionRequest {
             decision = self.settle(decision, event, trace.as_ref());
+        }
+        let drafts = obligations.contains(&Obligation::MarkDraft) && event.served.is_none();
+        if drafts && !matches!(decision, Decision::Deny(_)) {
+            decision = Decision::fault(
+                FaultClass::ObligationError,
+                "nobody can mark what this tool makes as a draft",
+                "take `mark:draft` off the policies for tools that are not served over MCP",
+            );
         }
         let consulted = self.consult(decision, event, questions.as_ref(), trace.as_ref());
         let (decision, consultation) = (consulted.decision, consulted.told);
@@ -216,14 +227,20 @@ impl Gate {
         let decision = match self.clean(event, questions.as_ref(), &obligations) {
             _ if !matches!(decision, Decision::Allow(_)) => decision,
             Ok(None) => decision,
-            Ok(Some(text)) if event.host.replaces(event.name) => {
+            Ok(Some(Replacement::Content(content))) if event.served.is_some() => {
+                advice.content = Some(content);
+                decision
+            }
+            Ok(Some(Replacement::Text(text))) if event.host.replaces(event.name) => {
                 advice.replacement = Some(text);
                 decision
             }
             // Nothing can be done any more: the record says what the host was told.
             Ok(Some(_)) if !event.name.can_block() => decision,
-            Ok(Some(text)) => {
-                instead = Some(text);
+            Ok(Some(replacement)) => {
+                if let Replacement::Text(text) = replacement {
+                    instead = Some(text);
+                }
                 Decision::fault(
                     FaultClass::ObligationError,
                     "the text holds what has to be taken out, and this host does not let us",
@@ -331,12 +348,18 @@ impl Gate {
         event: &Event,
         questions: Option<&Questions<'_>>,
         obligations: &[Obligation],
-    ) -> Result<Option<String>, redaction::Fault> {
+    ) -> Result<Option<Replacement>, redaction::Fault> {
         let limit = self.limits().result_bytes;
-        questions.map_or(Ok(None), |questions| {
-            let found = &questions.found;
-            questions.cleaner.replace(event, found, obligations, limit)
-        })
+        let Some(questions) = questions else {
+            return Ok(None);
+        };
+        let (cleaner, found) = (&questions.cleaner, &questions.found);
+        if let Body::Content { .. } = event.body {
+            let content = cleaner.replace_content(event, found, obligations, limit)?;
+            return Ok(content.map(Replacement::Content));
+        }
+        let text = cleaner.replace(event, found, obligations, limit)?;
+        Ok(text.map(Replacement::Text))
     }
 
     /// The key that placeholders depend on.
@@ -440,6 +463,13 @@ impl Gate {
     /// Leaves a note that a denial went out before the record was written.
     pub fn note_late(state: &Path, event: EventName, elapsed: Duration) {
         recording::note_late(state, event, elapsed);
+    }
+
+    /// The same, of this gate.
+    pub fn note_superseded(&self, event: EventName, elapsed: Duration) {
+        if self.sink == Sink::State {
+            Self::note_late(&self.here.state, event, elapsed);
+        }
     }
 
     fn judge(&self, event: &Event, clock: &mut Stopwatch) -> Judged<'_> {
@@ -619,6 +649,12 @@ impl Gate {
     fn was_asked(&self, event: &Event, trace: Option<&Trace>) -> bool {
         self.sink == Sink::State && recording::was_asked(&self.here.state, event, trace)
     }
+}
+
+/// What goes on in the place of what an event brought.
+enum Replacement {
+    Text(String),
+    Content(Value),
 }
 
 /// A judgement on its way to the record.

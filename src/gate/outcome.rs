@@ -1,5 +1,7 @@
 //! What to answer, in our words. A door renders it, and cannot make an allowing one itself.
 
+use serde_json::Value;
+
 use crate::engine::bundle::Handling;
 use crate::engine::decision::{Denial, Effect, FaultClass, Obligation, Pending, Permit, Reason};
 
@@ -38,6 +40,12 @@ impl Cleared {
     #[must_use]
     pub fn reasons(&self) -> &[Reason] {
         self.permit.reasons()
+    }
+
+    /// What is owed with the answer.
+    #[must_use]
+    pub fn obligations(&self) -> &[Obligation] {
+        self.permit.obligations()
     }
 }
 
@@ -104,6 +112,8 @@ pub struct Advice {
     pub context: Option<String>,
     /// The text that takes the place of the result or the prompt: no host may leave this one.
     pub replacement: Option<String>,
+    /// The content that takes the place of an MCP tool's: nobody may leave this one either.
+    pub content: Option<Value>,
     /// What to do about an error.
     pub error: Option<ErrorAdvice>,
     /// One line about a session that ends.

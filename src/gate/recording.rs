@@ -237,6 +237,9 @@ fn entry<'a>(told: &'a Told<'a>, bundle: Option<&'a Bundle>) -> Entry<'a> {
             Decision::Deny(denial) => denial.fault(),
             _ => None,
         },
+        trace: event
+            .and_then(|event| event.served.as_ref())
+            .and_then(|served| served.trace.as_ref()),
         detail: detail(told, bundle),
     }
 }
@@ -275,7 +278,8 @@ pub(super) fn spoken<'a>(
 /// What is not in the record or did not go on: of the arguments always, of a text if it was
 /// replaced or withheld.
 fn taken_out<'a>(questions: &'a Questions<'_>, told: &Told<'_>) -> Vec<&'a Hit> {
-    let withheld = told.advice.replacement.is_some() || told.decision.effect() == Effect::Deny;
+    let replaced = told.advice.replacement.is_some() || told.advice.content.is_some();
+    let withheld = replaced || told.decision.effect() == Effect::Deny;
     let hits = questions.found.hits.iter();
     hits.filter(|hit| withheld || hit.pointer.starts_with(ARGUMENTS))
         .collect()
@@ -285,6 +289,9 @@ const fn kind(event: Option<&Event>) -> Kind {
     let Some(event) = event else {
         return Kind::Fault;
     };
+    if event.served.is_some() {
+        return Kind::McpToolCall;
+    }
     match event.name {
         EventName::PreToolUse => Kind::ToolUse,
         EventName::PermissionRequest => Kind::Permission,
@@ -313,6 +320,11 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
         Some(Body::Result { text, failed, .. }) => {
             json!({"result_bytes": text.len(), "failed": failed})
         }
+        Some(Body::Content {
+            content, failed, ..
+        }) => {
+            json!({"result_bytes": content.to_string().len(), "failed": failed})
+        }
         Some(Body::Prompt { .. }) => {
             json!({"context_bytes": told.advice.context.as_ref().map(String::len)})
         }
@@ -335,6 +347,19 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
         Some(Body::Subagent { id, parent }) => json!({"agent": id, "parent": parent}),
         Some(Body::Notice { text }) => json!({"notice": text}),
     };
+    let served = told.event.and_then(|event| event.served.as_ref());
+    if let (Some(fields), Some(served)) = (detail.as_object_mut(), served) {
+        let took = served.took.map(|took| milliseconds(took));
+        fields.extend([
+            ("entity_context".to_owned(), json!(served.entity)),
+            ("provider_used".to_owned(), json!(served.provider)),
+            (
+                "governance_result".to_owned(),
+                json!(told.decision.effect()),
+            ),
+            ("execution_time_ms".to_owned(), json!(took)),
+        ]);
+    }
     if let (Some(fields), Some(class)) = (detail.as_object_mut(), fault_text(told)) {
         fields.insert("fault".to_owned(), class);
     }
@@ -387,6 +412,11 @@ fn fault_text(told: &Told<'_>) -> Option<Value> {
             .map(|reason| Value::String(reason.text.clone())),
         _ => None,
     }
+}
+
+/// With three places behind the point.
+fn milliseconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1e6).round() / 1e3
 }
 
 fn microseconds(elapsed: Duration) -> u64 {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod paths;
+mod served;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
@@ -83,6 +84,7 @@ pub(super) fn questions<'a>(
     agent.depth = Lineage::new(&here.state)
         .depth(event.agent_id.as_deref(), agent.parent.as_deref())
         .max(here.depth)
+        .max(agent.depth)
         .max(if here.count_ancestors {
             agents_above(&bundle.settings.containment.agents)
         } else {
@@ -125,27 +127,19 @@ pub(super) fn questions<'a>(
     let cwd = asker.context.cwd.clone();
     let entity = asker.context.entity.clone();
     let root = asker.workspace.root.clone();
-    let tool = event
-        .call()
-        .map(|call| Tool::identify(&call.name, &call.args).facts.qualified())
-        .unwrap_or_default();
-    let requests = match &event.body {
-        Body::Call(call) if event.name != EventName::PreMcpToolCall => {
-            let mut requests = asker.call(call)?;
-            if here.said_home.is_some() && names_home(&call.args) {
-                asker.home = here.said_home.as_deref();
-                asker.places.home = asker.home.map(display);
-                requests.extend(asker.call(call)?);
-            }
-            requests
+    let tool = match (&event.served, event.call()) {
+        (Some(served), _) => served.tool.qualified(),
+        (None, Some(call)) => Tool::identify(&call.name, &call.args).facts.qualified(),
+        (None, None) => String::new(),
+    };
+    let requests = match (&event.served, &event.body) {
+        (Some(served), Body::Call(call)) => {
+            asker.at_home(call, here, |asker| asker.served(served, call))?
         }
-        Body::Call(_) => asker.text(Action::Session, event.name.snake(), 0, &tool),
-        Body::Result { text, .. } => asker.text(Action::Result, "result", text.len(), &tool),
-        Body::Prompt { text } => asker.text(Action::Prompt, "prompt", text.len(), ""),
-        Body::Error { message, .. } => asker.text(Action::Error, "error", message.len(), ""),
-        Body::Start { .. } | Body::End { .. } | Body::Subagent { .. } | Body::Notice { .. } => {
-            asker.text(Action::Session, event.name.snake(), 0, "")
+        (None, Body::Call(call)) if event.name != EventName::PreMcpToolCall => {
+            asker.at_home(call, here, |asker| asker.call(call))?
         }
+        (_, body) => asker.texts(event.name, body, &tool),
     };
     Ok(Questions {
         requests,
@@ -183,7 +177,42 @@ struct Asker<'a> {
     mount: OnceCell<Option<u64>>,
 }
 
+impl<'a> Asker<'a> {
+    /// The requests of a call, and those that it is where the environment says that home is elsewhere.
+    fn at_home(
+        &mut self,
+        call: &ToolCall,
+        here: &'a Installation,
+        requests: impl Fn(&Self) -> Result<Vec<Request>, Fault>,
+    ) -> Result<Vec<Request>, Fault> {
+        let mut all = requests(self)?;
+        if here.said_home.is_some() && names_home(&call.args) {
+            self.home = here.said_home.as_deref();
+            self.places.home = self.home.map(display);
+            all.extend(requests(self)?);
+        }
+        Ok(all)
+    }
+}
+
 impl Asker<'_> {
+    /// The one request of an event that brings a text, or nothing.
+    fn texts(&self, name: EventName, body: &Body, tool: &str) -> Vec<Request> {
+        match body {
+            Body::Call(_) => self.text(Action::Session, name.snake(), 0, tool),
+            Body::Result { text, .. } => self.text(Action::Result, "result", text.len(), tool),
+            Body::Content { content, .. } => {
+                let bytes = content.to_string().len();
+                self.text(Action::Result, "result", bytes, tool)
+            }
+            Body::Prompt { text } => self.text(Action::Prompt, "prompt", text.len(), ""),
+            Body::Error { message, .. } => self.text(Action::Error, "error", message.len(), ""),
+            Body::Start { .. } | Body::End { .. } | Body::Subagent { .. } | Body::Notice { .. } => {
+                self.text(Action::Session, name.snake(), 0, "")
+            }
+        }
+    }
+
     fn text(&self, action: Action, kind: &str, bytes: usize, tool: &str) -> Vec<Request> {
         let mut context = self.context.clone();
         tool.clone_into(&mut context.tool);
@@ -205,6 +234,9 @@ impl Asker<'_> {
         context.tool = tool.facts.qualified();
         tool.operation.clone_into(&mut context.operation);
         context.patterns = self.patterns(&call.args)?;
+        if tool.action == Action::Mcp {
+            context.input = served::input(&call.args)?;
+        }
 
         let mut requests =
             vec![self.ask(tool.action, Resource::Tool(tool.facts.clone()), &context)];

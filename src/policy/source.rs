@@ -65,13 +65,14 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 ];
 
 /// The TOML files that this version reads.
-pub const SETTINGS_FILES: [&str; 6] = [
+pub const SETTINGS_FILES: [&str; 7] = [
     "approvers.toml",
     "bridge.toml",
     "containment.toml",
     "entities.toml",
     exceptions::FILE,
     "permission.toml",
+    "upstreams.toml",
 ];
 
 /// The directories whose files this version reads, and how those end.
@@ -81,12 +82,7 @@ const DIRECTORIES: [(&str, &str); 2] = [(redaction::DIR, ".toml"), (rosters::DIR
 pub const TESTS: &str = "tests";
 
 /// Names that belong to policies, but that this version does not read.
-const UNSUPPORTED: [&str; 4] = [
-    "injection.toml",
-    "intents.toml",
-    "llm.toml",
-    "upstreams.toml",
-];
+const UNSUPPORTED: [&str; 3] = ["injection.toml", "intents.toml", "llm.toml"];
 
 /// The files of one layer, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]

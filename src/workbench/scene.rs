@@ -167,6 +167,7 @@ impl Scene {
                 replaces_prompts: true,
             },
             body,
+            served: None,
         }
     }
 

@@ -568,7 +568,7 @@ fn tool(server: &str, name: &str) -> Resource {
         server: server.to_owned(),
         name: name.to_owned(),
         known: server.is_empty(),
-        harmless: false,
+        ..ToolFacts::default()
     })
 }
 
@@ -634,6 +634,7 @@ impl Pen {
             policy_digest: (told.kind != Kind::Superseded).then_some(digest.as_str()),
             latency_us: told.latency.unwrap_or(1_500 + self.seq * 37 % 23 * 110),
             error_class: told.class,
+            trace: None,
             prompt: told.said.as_deref(),
             detail: told.detail.clone(),
         };

@@ -68,6 +68,7 @@ fn entry(number: u64) -> Entry<'static> {
         policy_digest: None,
         latency_us: number,
         error_class: None,
+        trace: None,
         prompt: None,
         detail: json!({"summary": format!("number {number}")}),
     }

@@ -219,6 +219,7 @@ proptest! {
             cwd: Some(folder.path().to_string_lossy().into_owned()),
             host: Capabilities { interactive: "unknown", replaces_results: true, replaces_prompts: true },
             body: Body::Call(ToolCall { name: "report_intent".to_owned(), args: json!({}) }),
+            served: None,
         };
         let expires = Timestamp::now().as_second() + seconds;
         let passage = gate(expires, folder.path()).walk(&event, Duration::ZERO);

@@ -168,6 +168,7 @@ impl Tree {
                 name: tool.to_owned(),
                 args,
             }),
+            served: None,
         };
         let aside = self.root.join("home/.bridge");
         bundles::gate(Ok(bundle), Some(home), &aside)

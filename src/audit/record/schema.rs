@@ -106,12 +106,22 @@ fn definitions() -> Value {
     let number = || json!({"type": "integer", "minimum": 0});
     let flag = || json!({"type": "boolean"});
     let text = || reference("text");
+    let word = || json!({"type": "string"});
     let texts = || json!({"type": "array", "items": {"type": "string"}});
     let context = json!({
         "type": "object",
         "description": "what was known beside the resource",
         "properties": {"operation": {"type": "string"}, "workspace": text()},
         "required": ["operation", "workspace"],
+    });
+    let tool = json!({
+        "type": "object",
+        "properties": {
+            "type": {"const": "tool"}, "server": text(), "name": text(), "known": flag(), "harmless": flag(),
+            "tier": word(), "trust": word(), "access": word(), "mode": word(), "description": word(),
+        },
+        "required": ["type", "server", "name", "known", "harmless"],
+        "additionalProperties": false,
     });
     json!({
         "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
@@ -139,9 +149,7 @@ fn definitions() -> Value {
                     "certain": flag(), "code": {"type": "string"}, "beside": texts(), "labels": texts(),
                 })),
                 closed(json!({"type": {"const": "url"}, "given": text()})),
-                closed(json!({
-                    "type": {"const": "tool"}, "server": text(), "name": text(), "known": flag(), "harmless": flag(),
-                })),
+                tool,
                 closed(json!({"type": {"const": "text"}, "kind": {"type": "string"}, "bytes": number()})),
             ]},
             "context": context,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::audit::key::Key;
 use crate::engine::decision::{Effect, FaultClass, Obligation, Reason};
 use crate::engine::redaction::Hit;
-use crate::engine::request::{Request, Resource};
+use crate::engine::request::{Request, Resource, ToolFacts};
 
 /// No line is longer, its line feed included.
 pub const LINE_LIMIT: usize = 16 << 10;
@@ -39,6 +39,8 @@ pub enum Kind {
     Permission,
     /// A call is about to leave for an MCP server.
     McpCall,
+    /// A tool that this program serves over MCP was called, or answered (R-003-45).
+    McpToolCall,
     /// A tool answered or failed.
     Result,
     /// A prompt.
@@ -69,10 +71,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ToolUse,
         Self::Permission,
         Self::McpCall,
+        Self::McpToolCall,
         Self::Result,
         Self::Prompt,
         Self::Session,
@@ -95,6 +98,7 @@ impl Kind {
             Self::ToolUse => "tool_use",
             Self::Permission => "permission",
             Self::McpCall => "mcp_call",
+            Self::McpToolCall => "mcp_tool_call",
             Self::Result => "result",
             Self::Prompt => "prompt",
             Self::Session => "session",
@@ -167,10 +171,21 @@ pub struct Entry<'a> {
     pub latency_us: u64,
     /// What was broken.
     pub error_class: Option<FaultClass>,
+    /// The trace that the call is part of.
+    pub trace: Option<&'a Trace>,
     /// What a person said: of it, HMAC and length are written.
     pub prompt: Option<&'a str>,
     /// More, by kind.
     pub detail: Value,
+}
+
+/// The trace that a call is part of (W3C Trace Context).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// `traceparent`, as it came.
+    pub parent: String,
+    /// `tracestate`, as it came.
+    pub state: Option<String>,
 }
 
 /// What the writer knows of a line besides.
@@ -313,7 +328,10 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
             engine_version: env!("CARGO_PKG_VERSION"),
             latency_us: entry.latency_us,
             error_class: entry.error_class,
-            trace: json!({"traceparent": null, "tracestate": null}),
+            trace: json!({
+                "traceparent": text(entry.trace.map(|trace| trace.parent.as_str())),
+                "tracestate": text(entry.trace.and_then(|trace| trace.state.as_deref())),
+            }),
             detail: detail.clone(),
             prev: &stamp.prev,
         };
@@ -370,19 +388,13 @@ fn request(request: &Request, clean: bool, key: &Key) -> Value {
             "labels": command.labels,
         }),
         Resource::Url(url) => json!({"type": "url", "given": spoken(&url.given)}),
-        Resource::Tool(tool) => json!({
-            "type": "tool",
-            "server": text(&tool.server, key),
-            "name": text(&tool.name, key),
-            "known": tool.known,
-            "harmless": tool.harmless,
-        }),
+        Resource::Tool(tool) => self::tool(tool, key),
         Resource::Text(facts) => {
             json!({"type": "text", "kind": facts.kind, "bytes": facts.bytes})
         }
     };
     let context = &request.context;
-    json!({
+    let mut told = json!({
         "action": request.action,
         "resource": resource,
         "context": {
@@ -398,7 +410,37 @@ fn request(request: &Request, clean: bool, key: &Key) -> Value {
             "placeholder": context.placeholder,
             "phi": context.phi,
         },
-    })
+    });
+    if !context.signals.is_empty()
+        && let Some(Value::Object(context)) = told.get_mut("context")
+    {
+        context.insert("signals".to_owned(), json!(request.context.signals));
+    }
+    told
+}
+
+/// A tool. What is said only of those that this program serves stands there only for those.
+fn tool(tool: &ToolFacts, key: &Key) -> Value {
+    let mut told = json!({
+        "type": "tool",
+        "server": text(&tool.server, key),
+        "name": text(&tool.name, key),
+        "known": tool.known,
+        "harmless": tool.harmless,
+    });
+    let served = [
+        ("tier", &tool.tier),
+        ("trust", &tool.trust),
+        ("access", &tool.access),
+        ("mode", &tool.mode),
+        ("description", &tool.description),
+    ];
+    if let Value::Object(told) = &mut told {
+        for (name, value) in served.into_iter().filter(|(_, value)| !value.is_empty()) {
+            told.insert(name.to_owned(), Value::String(value.clone()));
+        }
+    }
+    told
 }
 
 fn reason(reason: &Reason, key: &Key) -> Value {
@@ -556,6 +598,7 @@ mod tests {
             policy_digest: None,
             latency_us: 1,
             error_class: None,
+            trace: None,
             prompt: None,
             detail: json!({"a": [text]}),
         };

@@ -320,7 +320,7 @@ impl Asker<'_> {
 
     /// A path that a tool may trim, decode or expand before it asks the kernel. If that leads to
     /// something else, the strictest reading counts, and there is a fault.
-    fn argument(&self, action: Action, given: &str, context: &Context) -> Request {
+    pub(super) fn argument(&self, action: Action, given: &str, context: &Context) -> Request {
         let readings = Readings::of(given, &self.ground());
         let mut facts = if is_file_uri(given) && readings.fault.is_none() {
             None

@@ -115,6 +115,7 @@ impl Dialect {
             cwd: fields.text(&["cwd"])?.map(str::to_owned),
             host: self.capabilities(),
             body: body(name, fields)?,
+            served: None,
         };
         match self {
             Self::Openclaw => openclaw::understand(event, fields),

@@ -12,6 +12,7 @@ pub mod programs;
 pub mod redaction;
 pub mod rosters;
 pub(crate) mod table;
+pub mod upstreams;
 
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ pub(super) fn load(sources: &[Source], care: Care<'_>, problems: &mut Vec<Proble
                 "bridge.toml" => bridge::apply,
                 "containment.toml" => containment::apply,
                 "permission.toml" => permission::apply,
+                "upstreams.toml" => upstreams::apply,
                 _ => continue,
             };
             read(file, &mut reader, |root, reader| {

@@ -51,16 +51,40 @@ pub(super) struct Domain {
 }
 
 /// The attributes that have few values, with those that do not depend on the bundle.
-const VALUES: [(&str, &[&str]); 4] = [
+const VALUES: [(&str, &[&str]); 9] = [
     (
         "principal.host",
-        &["copilot", "claude", "vscode", "openclaw", "xpia"],
+        &["copilot", "claude", "vscode", "xpia", "openclaw", "mcp"],
     ),
     (
         "context.operation",
         &["", "read", "list", "create", "update", "delete", "move"],
     ),
     ("context.interactive", &["yes", "no", "unknown"]),
+    (
+        "resource.tier",
+        &["", "read_only", "draft_only", "governance"],
+    ),
+    (
+        "resource.trust",
+        &["", "sandboxed", "trusted_read", "trusted_write"],
+    ),
+    (
+        "resource.access",
+        &["", "read_only", "approval_required", "deny"],
+    ),
+    (
+        "resource.mode",
+        &[
+            "",
+            "autonomous",
+            "draft_only",
+            "propose_certify_apply",
+            "blocked",
+            "never",
+        ],
+    ),
+    ("resource.description", &["", "accepted", "new", "changed"]),
     (
         "resource.code",
         &[
@@ -263,7 +287,7 @@ fn has_drive(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::attribute::{AGENT, Attribute, COMMAND, CONTEXT};
+    use crate::engine::attribute::{AGENT, Attribute, COMMAND, CONTEXT, TOOL};
 
     #[test]
     fn the_schema_names_every_value() {
@@ -272,6 +296,7 @@ mod tests {
             let table: &[Attribute] = match of {
                 "principal" => AGENT,
                 "context" => CONTEXT,
+                _ if TOOL.iter().any(|a| a.name == name) => TOOL,
                 _ => COMMAND,
             };
             let doc = table.iter().find(|a| a.name == name).unwrap().doc;

@@ -98,6 +98,7 @@ fn nothing(cedar: &str) -> Option<Value> {
         "Long" => 0.into(),
         "String" => "".into(),
         "Set<String>" => json!([]),
+        "Input" => json!({}),
         _ => return None,
     })
 }

@@ -84,6 +84,7 @@ impl Filling {
             "Bool" => self.truth.into(),
             "Long" => 1.into(),
             "Set<String>" => json!(self.members),
+            "Input" => json!({}),
             _ => self.text.as_str().into(),
         };
         table

@@ -1,6 +1,6 @@
 //! A line of the record as requests again, as far as the record tells them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -100,6 +100,16 @@ struct Thing<'a> {
     name: Text<'a>,
     known: Option<bool>,
     harmless: Option<bool>,
+    #[serde(default)]
+    tier: Text<'a>,
+    #[serde(default)]
+    trust: Text<'a>,
+    #[serde(default)]
+    access: Text<'a>,
+    #[serde(default)]
+    mode: Text<'a>,
+    #[serde(default)]
+    description: Text<'a>,
     #[serde(rename = "kind", default)]
     of: Text<'a>,
     bytes: Option<u64>,
@@ -119,6 +129,7 @@ struct Circumstances<'a> {
     health: Option<BTreeSet<String>>,
     placeholder: Option<bool>,
     phi: Option<bool>,
+    signals: BTreeSet<String>,
 }
 
 /// A request, and the facts about it that the record does not tell.
@@ -173,6 +184,10 @@ impl Recorded<'_> {
                 && (tool.known || asked.action != Action::Delegate);
         }
         let context = self.context(&asked.context, &mut facts);
+        if asked.action == Action::Mcp {
+            // No line has the arguments as they were.
+            facts.lacks(Owner::Context, "input");
+        }
         Some(Told {
             request: Request {
                 principal,
@@ -203,6 +218,8 @@ impl Recorded<'_> {
             placeholder: facts.plain(asked.placeholder, of, "placeholder"),
             entity: facts.optional(&self.entity, of, "entity"),
             phi: facts.plain(asked.phi, of, "phi"),
+            signals: asked.signals.clone(),
+            input: BTreeMap::new(),
         }
     }
 }
@@ -332,6 +349,12 @@ impl Known {
             name: self.text(&thing.name, of, "name"),
             known: self.plain(thing.known, of, "known"),
             harmless: self.plain(thing.harmless, of, "harmless"),
+            // Only what this program serves has these.
+            tier: self.optional(&thing.tier, of, "tier"),
+            trust: self.optional(&thing.trust, of, "trust"),
+            access: self.optional(&thing.access, of, "access"),
+            mode: self.optional(&thing.mode, of, "mode"),
+            description: self.optional(&thing.description, of, "description"),
         }
     }
 

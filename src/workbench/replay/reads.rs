@@ -248,6 +248,13 @@ fn push(value: &Value<'_>, key: &mut Vec<u8>) {
             key.extend((texts.len() as u64).to_le_bytes());
             texts.iter().for_each(|text| push_text(text, key));
         }
+        Value::Tags(tags) => {
+            key.extend((tags.len() as u64).to_le_bytes());
+            for (name, value) in *tags {
+                push_text(name, key);
+                push_text(value, key);
+            }
+        }
     }
 }
 

@@ -1,0 +1,80 @@
+//! `mcp`: the MCP servers over stdio.
+
+mod copilot;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+
+use super::Outcome;
+use super::place::Place;
+use super::standing::Standing;
+use crate::exit::Exit;
+use crate::mcp::{About, Bridge, stdio};
+
+/// Serve tools to MCP clients, each call judged by the policies
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
+    Copilot(copilot::Args),
+}
+
+/// What every server over stdio is told on its command line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Served {
+    /// The folder that callers work in, instead of the one that the program is started in
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
+    match args.verb {
+        Verb::Copilot(args) => copilot::run(&args),
+    }
+}
+
+impl Served {
+    /// The folder that callers work in, as the system names it.
+    fn workspace(&self) -> Result<PathBuf, String> {
+        let given = match &self.workspace {
+            Some(dir) => dir.clone(),
+            None => std::env::current_dir()
+                .map_err(|error| format!("there is no working directory: {error}"))?,
+        };
+        given
+            .canonicalize()
+            .map_err(|error| format!("cannot use the folder `{}`: {error}", given.display()))
+    }
+
+    /// Serves one client over stdio.
+    fn serve(
+        &self,
+        name: &str,
+        instructions: &str,
+        offer: impl FnOnce(Bridge, &std::path::Path) -> Result<Bridge, String>,
+    ) -> Outcome {
+        let workspace = self.workspace()?;
+        let gates = Arc::new(Standing::new(&self.place, &workspace, true));
+        let about = About {
+            name: name.to_owned(),
+            instructions: instructions.to_owned(),
+            workspace: workspace
+                .to_str()
+                .ok_or("the working directory is no UTF-8")?
+                .to_owned(),
+            private: true,
+        };
+        stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;
+        Ok(Exit::Ok)
+    }
+}

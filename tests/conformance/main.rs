@@ -1,0 +1,134 @@
+//! The public conformance suite of MCP (`@modelcontextprotocol/conformance`), against a server with
+//! our transport, gate and configuration.
+//!
+//! `COPILOT_BRIDGE_CONFORMANCE` names the folder with the suite and a Node that can run it
+//! (`node_modules/node/bin/node`). Without it the tests say that they were skipped, unless
+//! `COPILOT_BRIDGE_CONFORMANCE_REQUIRED=1`.
+#![cfg(all(unix, feature = "serve"))]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::panic,
+    reason = "a broken expectation is what a test reports"
+)]
+#![expect(deprecated, reason = "the suite tries what older protocols have, too")]
+
+mod fixture;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use bridge::gate::place::Installation;
+use bridge::gate::{Gate, Sink};
+use bridge::mcp::{About, Bridge, Gates, stdio};
+use bridge::policy::{self, Locations};
+use copilot_bridge as bridge;
+use fixture::{Fixture, Subscribers};
+use tools::{Files, Tools};
+
+#[derive(Debug)]
+struct Fixed(Arc<Gate>);
+
+impl Gates for Fixed {
+    fn current(&self) -> Arc<Gate> {
+        Arc::clone(&self.0)
+    }
+}
+
+#[test]
+fn the_protocol_with_sessions() {
+    suite("2025-11-25");
+}
+
+#[test]
+fn the_protocol_without_sessions() {
+    suite("2026-07-28");
+}
+
+/// Every scenario is green, but for those that `expected.yaml` lists.
+fn suite(version: &str) {
+    let Some(tools) = std::env::var_os("COPILOT_BRIDGE_CONFORMANCE").map(PathBuf::from) else {
+        let required = std::env::var_os("COPILOT_BRIDGE_CONFORMANCE_REQUIRED").is_some();
+        assert!(!required, "the suite is not there");
+        eprintln!("SKIPPED: COPILOT_BRIDGE_CONFORMANCE does not name the suite");
+        return;
+    };
+    let state = tempfile::tempdir().unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let runtime = stdio::runtime().unwrap();
+    let address = runtime.block_on(serve(state.path().to_path_buf()));
+    let output = Command::new(tools.join("node_modules/node/bin/node"))
+        .arg(tools.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
+        .args([
+            "server",
+            "--url",
+            &address,
+            "--suite",
+            "all",
+            "--spec-version",
+            version,
+        ])
+        .arg("--expected-failures")
+        .arg(here.join(format!("tests/conformance/expected-{version}.yaml")))
+        .arg("--output-dir")
+        .arg(results.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{version}: {told}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    // Every call of the suite is in the record.
+    let record = std::fs::read_dir(state.path().join("audit")).unwrap();
+    let lines: usize = record
+        .flatten()
+        .filter_map(|entry| std::fs::read_to_string(entry.path()).ok())
+        .map(|text| text.matches(r#""kind":"mcp_tool_call""#).count())
+        .sum();
+    assert!(lines > 20, "{lines} lines");
+}
+
+async fn serve(state: PathBuf) -> String {
+    let policies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let bundle = policy::load(&Locations::only(&policies)).unwrap();
+    let installation = Installation {
+        state: state.clone(),
+        ..Installation::default()
+    };
+    let gate = Gate::new(Ok(bundle), installation, Sink::State);
+    let about = About {
+        name: "fixture".to_owned(),
+        instructions: String::new(),
+        workspace: state.to_str().unwrap().to_owned(),
+        private: false,
+    };
+    let subscribers = Subscribers::default();
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).unwrap();
+    let tools = Tools {
+        subscribers: subscribers.clone(),
+        key,
+    };
+    let bridge = Bridge::new(about, Arc::new(Fixed(Arc::new(gate))))
+        .with_tools(Arc::new(tools))
+        .with_resources(Arc::new(Files));
+    let fixture = Fixture {
+        bridge,
+        subscribers,
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = bridge::mcp::rmcp::transport::StreamableHttpService::new(
+        move || Ok(fixture.clone()),
+        Arc::new(bridge::mcp::rmcp::transport::streamable_http_server::session::local::LocalSessionManager::default()),
+        bridge::mcp::rmcp::transport::StreamableHttpServerConfig::default().with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*"]),
+    );
+    let router = axum::Router::new().nest_service("/mcp", service);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}/mcp")
+}
