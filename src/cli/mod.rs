@@ -144,7 +144,8 @@ pub fn main() -> ExitCode {
     cli.color.apply();
     let journal = Journal::of(&matches, started);
     journal.iter().for_each(Journal::begins);
-    let mut out = anstream::stdout().lock();
+    // Not locked: a server writes to stdout from a thread of its own where it is no pipe.
+    let mut out = anstream::stdout();
     let result = crate::engine::on_known_stack(|| run(cli.verb, &mut out));
     let exit = result.unwrap_or_else(|error| {
         // A reader that went away is no failure of ours.

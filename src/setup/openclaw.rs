@@ -102,7 +102,8 @@ pub fn register(
         wanted.extend(plugin(places, &policies, &state, allows)?);
     }
     if wish.parts.mcp {
-        wanted.push(server(places, &policies, &state)?);
+        let workspace = workspace(places, &config, before.as_deref());
+        wanted.push(server(places, &policies, &state, &workspace)?);
     }
     let mut steps = Vec::new();
     if wish.parts.plugin {
@@ -297,11 +298,33 @@ fn plugin(
     Ok(wanted)
 }
 
+/// Where OpenClaw's agents work: what the server is to serve, wherever the gateway is started.
+fn workspace(places: &Places, config: &Path, settings: Option<&str>) -> PathBuf {
+    let said = settings
+        .and_then(|text| {
+            Json5::parse(text)
+                .ok()?
+                .get(&keys(&["agents", "defaults", "workspace"]))
+        })
+        .and_then(|value| Some(value.as_str()?.trim().to_owned()));
+    let said = said.map(|text| match text.strip_prefix("~/") {
+        Some(rest) => places.home.join(rest),
+        None => PathBuf::from(text),
+    });
+    said.filter(|path| path.is_absolute())
+        .unwrap_or_else(|| config.with_file_name("workspace"))
+}
+
 /// What the settings say of the MCP server.
-fn server(places: &Places, policies: &Path, state: &Path) -> Result<Wanted, SetupError> {
+fn server(
+    places: &Places,
+    policies: &Path,
+    state: &Path,
+    workspace: &Path,
+) -> Result<Wanted, SetupError> {
     let server = json!({
         "command": text(&places.binary)?,
-        "args": ["mcp", "copilot", "--policies", text(policies)?, "--state", text(state)?],
+        "args": ["mcp", "copilot", "--workspace", text(workspace)?, "--policies", text(policies)?, "--state", text(state)?],
     });
     Ok(Wanted::value(&["mcp", "servers", "copilot"], server))
 }

@@ -370,6 +370,40 @@ fn a_run_in_another_folder_is_judged_there() {
     assert!(!record.iter().any(|line| line["event"] == "post_tool_use"));
 }
 
+#[test]
+fn openclaw_finds_the_tools_of_our_server() {
+    let Some(claw) = Claw::new("openclaw_finds_the_tools_of_our_server") else {
+        return;
+    };
+    let workspace = claw.path("workspace");
+    let settings = format!(
+        "{{ agents: {{ defaults: {{ workspace: '{}' }} }} }}\n",
+        text(&workspace)
+    );
+    fs::write(claw.config(), settings).expect("writable");
+    claw.bridge(&["register", "openclaw", "--mcp"]);
+    let output = claw.openclaw(&["mcp", "probe", "copilot", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let mut tools: Vec<&str> = said["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    tools.sort_unstable();
+    assert_eq!(
+        tools,
+        [
+            "copilot__copilot_create_file",
+            "copilot__copilot_list_files",
+            "copilot__copilot_read_file"
+        ],
+        "{said}"
+    );
+    assert_eq!(said["diagnostics"], json!([]), "{said}");
+}
+
 /// For each call, whether its result can be replaced, as the policies are told.
 fn replaces(record: &[Value]) -> Vec<bool> {
     record

@@ -239,7 +239,14 @@ fn each_part_comes_and_goes_by_itself() {
     let text = home.read(CONFIG);
     let server: Value = serde_json::from_str(&text).unwrap();
     let server = &server["mcp"]["servers"]["copilot"];
-    assert_eq!(server["args"].as_array().unwrap()[..2], ["mcp", "copilot"]);
+    assert_eq!(
+        server["args"].as_array().unwrap()[..3],
+        ["mcp", "copilot", "--workspace"]
+    );
+    assert_eq!(
+        server["args"][3],
+        home.path("home/.openclaw/workspace").to_str().unwrap()
+    );
     assert!(PathBuf::from(server["command"].as_str().unwrap()).is_absolute());
     assert!(!text.contains("plugins") && !home.path(PLUGIN).exists());
 
@@ -261,6 +268,15 @@ fn each_part_comes_and_goes_by_itself() {
     home.say("unregister openclaw --plugin");
     assert_eq!(home.read(CONFIG), "{}\n");
     assert!(!home.path(PLUGIN).exists());
+}
+
+#[test]
+fn the_server_works_where_the_agents_do() {
+    let home = Home::new(Some("{ agents: { defaults: { workspace: '~/there' } } }\n"));
+    home.say("register openclaw --mcp");
+    let text = home.read(CONFIG);
+    let expected = home.path("home/there");
+    assert!(text.contains(expected.to_str().unwrap()), "{text}");
 }
 
 #[test]
@@ -374,6 +390,38 @@ fn a_variable_moves_the_settings_and_is_named() {
         "{answer:?}"
     );
     assert!(home.path("elsewhere.json5").exists() && !home.path(CONFIG).exists());
+}
+
+/// What Node gives its children for stdin and stdout are sockets, not pipes.
+#[cfg(feature = "serve")]
+#[test]
+fn a_client_whose_pipes_are_sockets_is_answered() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+    let stage = Stage::new();
+    let (mut to, stdin) = UnixStream::pair().unwrap();
+    let (from, stdout) = UnixStream::pair().unwrap();
+    from.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut command = stage.command(&["mcp", "copilot", "--state"]);
+    command
+        .arg(stage.state())
+        .stdin(OwnedFd::from(stdin))
+        .stdout(OwnedFd::from(stdout));
+    let mut server = command.spawn().unwrap();
+    drop(command);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
+    writeln!(to, "{hello}").unwrap();
+    let mut line = String::new();
+    let read = BufReader::new(from).read_line(&mut line);
+    drop(to);
+    let _ = server.kill();
+    server.wait().unwrap();
+    assert!(read.is_ok_and(|length| length > 0), "no answer");
+    assert!(line.contains("\"serverInfo\""), "{line}");
 }
 
 /// What is tested in the language that it is written in.
