@@ -21,6 +21,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("approvals", 1, &["audit", "keys"]),
     ("policy", 1, &["audit", "keys"]),
     ("gate", 2, &[]),
+    ("openclaw", 3, &[]),
     ("sandbox", 3, &[]),
     ("scrub", 3, &[]),
     ("ship", 3, &[]),

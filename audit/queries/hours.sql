@@ -7,6 +7,6 @@ SELECT
   count(*) FILTER (decision = 'deny') AS deny,
   count(*) FILTER (error_class IS NOT NULL) AS broken
 FROM record
-WHERE kind IN ('tool_use', 'permission', 'mcp_call', 'result', 'prompt', 'fault')
+WHERE kind IN ('tool_use', 'permission', 'mcp_call', 'mcp_tool_call', 'result', 'prompt', 'fault')
 GROUP BY hour
 ORDER BY hour;

@@ -1,6 +1,7 @@
 //! `mcp`: the MCP servers over stdio.
 
 mod copilot;
+mod memory;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::Subcommand;
 use super::Outcome;
 use super::place::Place;
 use super::standing::Standing;
+use crate::config;
 use crate::exit::Exit;
 use crate::mcp::{About, Bridge, stdio};
 
@@ -25,6 +27,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
     Copilot(copilot::Args),
+    /// Serve what OpenClaw remembers, read-only, over stdio: what Copilot and others start
+    Memory(memory::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -40,6 +44,7 @@ pub(crate) struct Served {
 pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
+        Verb::Memory(args) => memory::run(&args),
     }
 }
 
@@ -72,6 +77,7 @@ impl Served {
                 .to_str()
                 .ok_or("the working directory is no UTF-8")?
                 .to_owned(),
+            depth: config::depth(|name| std::env::var(name).ok()),
             private: true,
         };
         stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;

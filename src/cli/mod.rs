@@ -100,6 +100,16 @@ enum Verb {
     Man(completions::Man),
 }
 
+impl Verb {
+    /// Whether the program stays, and answers on stdout what comes in on stdin.
+    const fn serves(&self) -> bool {
+        #[cfg(all(unix, feature = "serve"))]
+        return matches!(self, Self::Mcp(_));
+        #[cfg(not(all(unix, feature = "serve")))]
+        false
+    }
+}
+
 /// How a verb shows what it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
@@ -144,9 +154,17 @@ pub fn main() -> ExitCode {
     cli.color.apply();
     let journal = Journal::of(&matches, started);
     journal.iter().for_each(Journal::begins);
-    // Not locked: a server writes to stdout from a thread of its own where it is no pipe.
-    let mut out = anstream::stdout();
-    let result = crate::engine::on_known_stack(|| run(cli.verb, &mut out));
+    let result = crate::engine::on_known_stack(|| {
+        // Whoever serves writes from other threads.
+        let mut out = anstream::stdout();
+        if cli.verb.serves() {
+            return run(cli.verb, &mut out);
+        }
+        let mut out = out.lock();
+        let result = run(cli.verb, &mut out);
+        let _ = out.flush();
+        result
+    });
     let exit = result.unwrap_or_else(|error| {
         // A reader that went away is no failure of ours.
         let gone = error
@@ -161,7 +179,6 @@ pub fn main() -> ExitCode {
         }
         Exit::Failed
     });
-    let _ = out.flush();
     journal.iter().for_each(|journal| journal.ends(exit));
     exit.into()
 }

@@ -3,6 +3,8 @@
 //! Only what cannot loosen a judgement is read from the environment (R-000-47, 49, 50, 51). A
 //! `.env` file is never read: the workspace belongs to the agent.
 
+pub mod openclaw;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 

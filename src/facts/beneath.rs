@@ -46,6 +46,20 @@ impl Beneath {
         self.at(path, false)
     }
 
+    /// The same for a path that has no links: none is followed, wherever it leads.
+    ///
+    /// # Errors
+    /// If it is not there, leads outside, or a link is on the way.
+    pub fn open_straight(&self, path: &Path) -> io::Result<File> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::ResolveFlags;
+            self.resolving(path, false, ResolveFlags::NO_SYMLINKS)
+        }
+        #[cfg(not(target_os = "linux"))]
+        self.at(path, false)
+    }
+
     /// Makes a file, with the folders above it, or empties the one that is there.
     ///
     /// # Errors
@@ -65,6 +79,16 @@ impl Beneath {
 
     #[cfg(target_os = "linux")]
     fn at(&self, path: &Path, create: bool) -> io::Result<File> {
+        self.resolving(path, create, rustix::fs::ResolveFlags::empty())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn resolving(
+        &self,
+        path: &Path,
+        create: bool,
+        more: rustix::fs::ResolveFlags,
+    ) -> io::Result<File> {
         use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
         // Without NONBLOCK, a pipe that somebody left there would be waited for.
         let flags = if create {
@@ -87,7 +111,7 @@ impl Beneath {
             path,
             flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
             mode,
-            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | more,
         )?;
         Ok(File::from(file))
     }
@@ -199,5 +223,18 @@ mod tests {
             names(&root, 9).unwrap(),
             ["bad", "good", "in/", "magic", "new/"]
         );
+    }
+    #[test]
+    fn a_straight_path_has_no_links() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("in")).unwrap();
+        fs::write(dir.path().join("in/a"), "hello").unwrap();
+        symlink("in/a", dir.path().join("file")).unwrap();
+        symlink("in", dir.path().join("folder")).unwrap();
+        let beneath = Beneath::new(dir.path()).unwrap();
+        assert!(beneath.open_straight(Path::new("in/a")).is_ok());
+        for path in ["file", "folder/a", "in/../../x", "/etc/hostname"] {
+            assert!(beneath.open_straight(Path::new(path)).is_err(), "{path}");
+        }
     }
 }

@@ -37,6 +37,12 @@ impl PublicKey {
         self.0.verify(message, &signature.0).is_ok()
     }
 
+    /// The 32 bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
     /// What the key is called where it need not be written out: 16 hexadecimal digits of its SHA-256.
     #[must_use]
     pub fn id(&self) -> String {

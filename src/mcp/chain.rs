@@ -42,7 +42,11 @@ pub struct Chain {
 
 /// The chains that are being served.
 #[derive(Debug, Clone, Default)]
-pub struct Chains(Arc<Mutex<HashMap<String, u32>>>);
+pub struct Chains {
+    /// How deep the program itself stands.
+    above: u32,
+    serving: Arc<Mutex<HashMap<String, u32>>>,
+}
 
 /// A call of a chain, while it is being served.
 #[derive(Debug)]
@@ -69,6 +73,15 @@ impl Chain {
 }
 
 impl Chains {
+    /// Those of a program that stands below so many agents.
+    #[must_use]
+    pub fn below(above: u32) -> Self {
+        Self {
+            above,
+            ..Self::default()
+        }
+    }
+
     /// Counts a call. `arguments` lose what older programs say of the depth there.
     pub(super) fn enter(
         &self,
@@ -94,7 +107,7 @@ impl Chains {
             .shift_remove(DEPTH_ARGUMENT)
             .as_ref()
             .map_or(0, legacy);
-        let mut serving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = serving.entry(id.clone()).or_default();
         let above = *calls;
         *calls += 1;
@@ -103,7 +116,10 @@ impl Chains {
             chains: self.clone(),
             chain: Chain {
                 id,
-                depth: said.max(header).max(argument).max(above),
+                depth: [self.above, said, header, argument, above]
+                    .into_iter()
+                    .max()
+                    .unwrap_or(u32::MAX),
                 trace,
             },
         }
@@ -112,7 +128,11 @@ impl Chains {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let mut serving = self.chains.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut serving = self
+            .chains
+            .serving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(calls) = serving.get_mut(&self.chain.id) {
             *calls -= 1;
             if *calls == 0 {
@@ -207,7 +227,7 @@ mod tests {
         assert_eq!((first.chain.depth, second.chain.depth), (0, 1));
         drop((first, second));
         assert_eq!(enter(&chains, &meta, &json!({})).0.chain.depth, 0);
-        assert!(chains.0.lock().unwrap().is_empty());
+        assert!(chains.serving.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod blocked;
 pub mod chain;
 pub mod copilot;
 mod door;
+pub mod memory;
 pub mod stdio;
 pub mod toolset;
 
@@ -57,6 +58,8 @@ pub struct About {
     pub instructions: String,
     /// The folder that callers work in: paths are judged from there.
     pub workspace: String,
+    /// How many agents stand above the program.
+    pub depth: u32,
     /// Whether one client has it for itself, as over stdio.
     pub private: bool,
 }
@@ -78,7 +81,7 @@ impl Bridge {
                 workspace: about.workspace,
                 session,
             },
-            chains: Chains::default(),
+            chains: Chains::below(about.depth),
             toolsets: Vec::new(),
             resources: Vec::new(),
         }))

@@ -46,6 +46,7 @@ mod openclaw;
 mod redaction;
 mod report;
 mod scrub;
+mod served_tools;
 mod sessions;
 mod sub_agents;
 mod terminal_sessions;

@@ -24,6 +24,10 @@ mod hook;
 mod identity;
 #[path = "../made_record.rs"]
 mod made_record;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp_memory;
 mod mirrors;
 #[cfg(unix)]
 mod openclaw;

@@ -188,6 +188,7 @@ fn tests_named(state: &str) -> Vec<(&str, &str)> {
 /// Whether the text has a function of that name that is a test and is run.
 fn has_test(text: &str, name: &str) -> bool {
     text.split_once(&format!("fn {name}("))
-        .and_then(|(before, _)| before.rsplit_once("#[test]"))
+        // `#[test]` or `#[tokio::test]`.
+        .and_then(|(before, _)| before.rsplit_once("test]"))
         .is_some_and(|(_, between)| !between.contains("fn ") && !between.contains("#[ignore"))
 }

@@ -29,7 +29,7 @@ impl Class {
     fn of(line: &Line<'_>) -> Self {
         match line.kind() {
             "fault" | "error" | "recovered" | "superseded" | "lost" => Self::Error,
-            "tool_use" | "permission" | "mcp_call" | "result" | "prompt" => {
+            "tool_use" | "permission" | "mcp_call" | "mcp_tool_call" | "result" | "prompt" => {
                 match line.request().and_then(resource_type) {
                     Some("path") => Self::File,
                     Some("command") => Self::Process,

@@ -130,8 +130,10 @@ fn record(line: &Line<'_>, fields: &Map<String, Value>, options: Options) -> Log
         ..blank(options)
     };
     let kind = word("kind");
-    if matches!(kind, "tool_use" | "permission" | "mcp_call" | "result")
-        && fields.get("tool").is_some_and(Value::is_string)
+    if matches!(
+        kind,
+        "tool_use" | "permission" | "mcp_call" | "mcp_tool_call" | "result"
+    ) && fields.get("tool").is_some_and(Value::is_string)
     {
         log.attributes
             .push(text("gen_ai.operation.name", "execute_tool"));
