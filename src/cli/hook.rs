@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The event's JSON, instead of on stdin
     json: Option<String>,
     /// The host's way to write events and answers
-    #[arg(long, default_value = "auto", value_parser = ["auto", "copilot", "claude", "vscode", "xpia"])]
+    #[arg(long, default_value = "auto", value_parser = ["auto", "copilot", "claude", "vscode", "openclaw", "xpia"])]
     dialect: String,
     /// Leave with exit code 0 on a denial too, as the original XPIA hook did (only with xpia)
     #[arg(long)]

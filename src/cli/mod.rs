@@ -19,6 +19,7 @@ mod place;
 mod policy;
 mod progress;
 mod redact;
+mod register;
 mod rooms;
 mod sandbox;
 mod schema;
@@ -62,6 +63,10 @@ enum Verb {
     Init(init::Args),
     /// Take back what `init` wrote
     Uninstall(uninstall::Args),
+    /// Tell OpenClaw of the gate, and of the MCP server
+    Register(register::Register),
+    /// Take back what `register` wrote
+    Unregister(register::Unregister),
     /// Look for what is wrong with an installation, and prove that it denies
     Doctor(doctor::Args),
     /// Judge one event of a host: what the installed hooks call
@@ -183,6 +188,8 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Demo(args) => demo::run(&args, out),
         Verb::Init(args) => ended(init::run(&args, &rooms::Connected::default(), out)),
         Verb::Uninstall(args) => ended(uninstall::run(&args, out)),
+        Verb::Register(args) => ended(register::register(&args, &rooms::Connected::default(), out)),
+        Verb::Unregister(args) => ended(register::unregister(&args, out)),
         Verb::Doctor(args) => ended(doctor::run(&args, &rooms::Connected::default(), out)),
         // `main` took it; it is listed for `--help`.
         Verb::Hook(_) => Ok(Exit::Usage),

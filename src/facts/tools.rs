@@ -38,7 +38,7 @@ const fn known(
     }
 }
 
-/// The tools of Copilot CLI, Claude Code and VS Code. Names are compared without case.
+/// The tools of Copilot CLI, Claude Code, VS Code and OpenClaw. Names are compared without case.
 const TOOLS: &[Known] = &[
     known(
         "bash",
@@ -50,6 +50,7 @@ const TOOLS: &[Known] = &[
             "run_in_terminal",
             "runTerminalCommand",
             "execute_command",
+            "exec",
         ],
     ),
     known("powershell", Action::Shell, "", &["pwsh"]),
@@ -66,7 +67,12 @@ const TOOLS: &[Known] = &[
         "list",
         &["rg", "grep_search", "textSearch"],
     ),
-    known("glob", Action::Read, "list", &["file_search", "fileSearch"]),
+    known(
+        "glob",
+        Action::Read,
+        "list",
+        &["file_search", "fileSearch", "find"],
+    ),
     known(
         "list",
         Action::Read,
@@ -109,12 +115,12 @@ const TOOLS: &[Known] = &[
         "",
         &["WebFetch", "fetch_webpage", "fetch"],
     ),
-    known("web_search", Action::Url, "", &["WebSearch"]),
+    known("web_search", Action::Url, "", &["WebSearch", "x_search"]),
     known(
         "task",
         Action::Delegate,
         "",
-        &["Agent", "runSubagent", "create_agent"],
+        &["Agent", "runSubagent", "create_agent", "sessions_spawn"],
     ),
     known(
         "store_memory",
@@ -122,9 +128,16 @@ const TOOLS: &[Known] = &[
         "",
         &["memory", "update_memory"],
     ),
-    known("write_agent", Action::CustomTool, "", &["SendMessage"]),
-    known("read_agent", Action::CustomTool, "", &[]),
-    known("list_agents", Action::CustomTool, "", &[]),
+    known("memory_search", Action::Memory, "", &[]),
+    known("memory_get", Action::Memory, "", &[]),
+    known(
+        "write_agent",
+        Action::CustomTool,
+        "",
+        &["SendMessage", "sessions_send"],
+    ),
+    known("read_agent", Action::CustomTool, "", &["agents_wait"]),
+    known("list_agents", Action::CustomTool, "", &["agents_list"]),
     known(
         "read_bash",
         Action::CustomTool,
@@ -148,7 +161,7 @@ const TOOLS: &[Known] = &[
         "update_todo",
         Action::CustomTool,
         "",
-        &["TodoWrite", "manage_todo_list", "todo"],
+        &["TodoWrite", "manage_todo_list", "todo", "update_plan"],
     ),
     known("ask_user", Action::CustomTool, "", &["AskUserQuestion"]),
     known("exit_plan_mode", Action::CustomTool, "", &["ExitPlanMode"]),
@@ -173,6 +186,9 @@ impl Tool {
             || name.eq_ignore_ascii_case("str_replace_based_edit_tool")
         {
             return Self::editor(args);
+        }
+        if name.eq_ignore_ascii_case("process") {
+            return Self::process(args);
         }
         // Copilot calls `apply_patch` `Edit` in its PascalCase events: the patch is a plain text.
         let name = if name.eq_ignore_ascii_case("edit") && args.is_string() {
@@ -214,7 +230,18 @@ impl Tool {
         }
     }
 
-    /// A tool of an MCP server (`server-tool`, `server/tool`, `mcp__server__tool`), or of nobody.
+    /// OpenClaw's hold on what `exec` left running.
+    fn process(args: &Value) -> Self {
+        match args.get("action").and_then(Value::as_str) {
+            Some("list") => Self::own("list_bash", Action::CustomTool, ""),
+            Some("poll" | "log") => Self::own("read_bash", Action::CustomTool, ""),
+            Some("kill" | "clear" | "remove") => Self::own("stop_bash", Action::CustomTool, ""),
+            _ => Self::own("write_bash", Action::Shell, ""),
+        }
+    }
+
+    /// A tool of an MCP server (`server-tool`, `server/tool`, `mcp__server__tool`, `server__tool`), or of
+    /// nobody.
     ///
     /// The host writes `.` as `-` in one spelling and not in the other, and a server's name may
     /// hold a `-`: all three spellings are brought to the first, which is then cut at its first `-`.
@@ -224,7 +251,16 @@ impl Tool {
             .and_then(|rest| rest.split_once("__"))
         {
             Some((server, tool)) => format!("{server}-{tool}"),
-            None => name.to_owned(),
+            None => match name.split_once("__") {
+                Some((server, tool))
+                    if !server.is_empty()
+                        && !tool.is_empty()
+                        && !server.contains(['-', '/', '.']) =>
+                {
+                    format!("{server}-{tool}")
+                }
+                _ => name.to_owned(),
+            },
         };
         let flat: String = flat
             .chars()
@@ -270,13 +306,13 @@ mod tests {
     #[test]
     fn every_spelling_is_the_same_tool() {
         for (spellings, qualified, action) in [
-            (vec!["bash", "Bash", "shell"], "bash", Action::Shell),
+            (vec!["bash", "Bash", "shell", "exec"], "bash", Action::Shell),
             (vec!["view", "Read", "read_file"], "view", Action::Read),
             (vec!["create", "Write"], "create", Action::Write),
             (vec!["grep", "rg", "Grep"], "grep", Action::Read),
             (vec!["task", "Task", "Agent"], "task", Action::Delegate),
             (
-                vec!["triv-add", "triv/add", "mcp__triv__add"],
+                vec!["triv-add", "triv/add", "mcp__triv__add", "triv__add"],
                 "triv-add",
                 Action::Mcp,
             ),
@@ -288,6 +324,11 @@ mod tests {
             (
                 vec!["my-srv-do_it", "my-srv/do_it", "mcp__my-srv__do_it"],
                 "my-srv-do_it",
+                Action::Mcp,
+            ),
+            (
+                vec!["triv-add__all", "triv/add__all"],
+                "triv-add__all",
                 Action::Mcp,
             ),
             (vec!["frobnicate"], "frobnicate", Action::CustomTool),
@@ -306,5 +347,15 @@ mod tests {
             Tool::identify("str_replace_editor", &json!({"command": "view"})).action,
             Action::Read
         );
+        for (action, name) in [
+            ("list", "list_bash"),
+            ("poll", "read_bash"),
+            ("kill", "stop_bash"),
+            ("send-keys", "write_bash"),
+            ("whatever", "write_bash"),
+        ] {
+            let tool = Tool::identify("process", &json!({"action": action}));
+            assert_eq!(tool.facts.name, name, "{action}");
+        }
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn write(
         .map_err(|error| failed(&error))?;
     fresh
         .write_all(text.as_bytes())
+        .and_then(|()| keep_owner(&fresh, path))
         .and_then(|()| set_mode(fresh.path(), mode))
         .and_then(|()| fresh.as_file().sync_all())
         .map_err(|error| failed(&error))?;
@@ -127,6 +128,21 @@ pub(super) fn is_executable(path: &Path) -> bool {
     path.is_file() && mode_of(path).is_some_and(|mode| mode & 0o111 != 0)
 }
 
+/// Gives a new file the owner and group of the one that it replaces.
+#[cfg(unix)]
+fn keep_owner(fresh: &tempfile::NamedTempFile, old: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let (Ok(old), Ok(own)) = (fs::metadata(old), fresh.as_file().metadata()) else {
+        return Ok(());
+    };
+    let changed = |old: u32, own: u32| (old != own).then_some(old);
+    let (user, group) = (changed(old.uid(), own.uid()), changed(old.gid(), own.gid()));
+    match (user, group) {
+        (None, None) => Ok(()),
+        _ => fchown(fresh, user, group),
+    }
+}
+
 #[cfg(unix)]
 fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -153,11 +169,15 @@ mod elsewhere {
     pub(super) fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
         Ok(())
     }
+
+    pub(super) fn keep_owner(_: &tempfile::NamedTempFile, _: &Path) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 #[cfg(not(unix))]
-use elsewhere::set_mode;
-#[cfg(not(unix))]
 pub(super) use elsewhere::{is_executable, mode_of, owner_of};
+#[cfg(not(unix))]
+use elsewhere::{keep_owner, set_mode};
 
 /// A rename is safe after a crash only once its folder is on disk; some file systems refuse that.
 fn sync_folder(folder: &Path) {

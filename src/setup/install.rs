@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::json::Document;
 use super::manifest::{Entry, Kind, Manifest};
 use super::place::{Places, Target};
 use super::plan::Step;
@@ -256,12 +257,13 @@ fn settings_step(
     let before = files::read(path)?;
     let recorded = (manifest.find(path))
         .and_then(|entry| Some((entry.merge.as_ref()?, entry.sha256.as_str())));
-    let (text, merge) = settings::merge(before.as_deref(), recorded, wanted).map_err(|why| {
-        SetupError::new(
-            format!("`{}` cannot be edited: {why}", path.display()),
-            "correct it, then run `copilot-bridge init` again",
-        )
-    })?;
+    let (text, merge) =
+        settings::merge::<Document>(before.as_deref(), recorded, wanted).map_err(|why| {
+            SetupError::new(
+                format!("`{}` cannot be edited: {why}", path.display()),
+                "correct it, then run `copilot-bridge init` again",
+            )
+        })?;
     let mut entry = Entry::new(path, Kind::Settings, scope, &text);
     entry.merge = Some(merge);
     Ok(Step {

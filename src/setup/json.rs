@@ -7,6 +7,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
+/// A text of settings that can be edited in place.
+pub(super) trait Edits: Sized {
+    /// The text, if it is an object.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// The text and the way back.
+    fn finish(self) -> (String, Vec<Undo>);
+
+    /// The value at a path of keys.
+    fn get(&self, path: &[String]) -> Option<Value>;
+
+    /// Sets the value at a path of keys, and makes the objects on the way.
+    fn set(&mut self, path: &[String], value: &Value) -> Result<(), String>;
+
+    /// Adds an item to the end of the array at a path of keys, and makes what is missing.
+    fn push(&mut self, path: &[String], item: &Value) -> Result<(), String>;
+
+    /// Removes the member at a path of keys, if there is one.
+    fn remove(&mut self, path: &[String]) -> Result<(), String>;
+
+    /// Removes the item from the array at a path of keys, if it is there.
+    fn remove_item(&mut self, path: &[String], item: &Value) -> Result<(), String>;
+}
+
 /// A JSON object as text, with the way back.
 #[derive(Debug)]
 pub(super) struct Document {
@@ -22,12 +49,8 @@ pub(super) struct Undo {
     text: String,
 }
 
-impl Document {
-    /// The text, if it is a JSON object.
-    ///
-    /// # Errors
-    /// What is wrong, with line and column.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+impl Edits for Document {
+    fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("it is not a JSON object".to_owned());
@@ -38,21 +61,18 @@ impl Document {
         })
     }
 
-    /// The text and the way back.
-    pub(super) fn finish(self) -> (String, Vec<Undo>) {
+    fn finish(self) -> (String, Vec<Undo>) {
         (self.text, self.undo)
     }
 
-    /// The value at a path of keys.
-    pub(super) fn get(&self, path: &[String]) -> Option<Value> {
+    fn get(&self, path: &[String]) -> Option<Value> {
         let root = self.scan().ok()?;
         let (node, rest) = root.descend(path);
         let found = rest.is_empty().then(|| self.text.get(node.start..node.end));
         serde_json::from_str(found??).ok()
     }
 
-    /// Sets the value at a path of keys, and makes the objects on the way.
-    pub(super) fn set(&mut self, path: &[String], value: &Value) -> Result<(), String> {
+    fn set(&mut self, path: &[String], value: &Value) -> Result<(), String> {
         let root = self.scan()?;
         let (node, rest) = root.descend(path);
         let Some((key, deeper)) = rest.split_first() else {
@@ -71,8 +91,7 @@ impl Document {
         self.insert(node, &body, indent.as_deref())
     }
 
-    /// Adds an item to the end of the array at a path of keys, and makes what is missing.
-    pub(super) fn push(&mut self, path: &[String], item: &Value) -> Result<(), String> {
+    fn push(&mut self, path: &[String], item: &Value) -> Result<(), String> {
         let root = self.scan()?;
         let (node, rest) = root.descend(path);
         if !rest.is_empty() {
@@ -86,8 +105,7 @@ impl Document {
         self.insert(node, &body, indent.as_deref())
     }
 
-    /// Removes the member at a path of keys, if there is one.
-    pub(super) fn remove(&mut self, path: &[String]) -> Result<(), String> {
+    fn remove(&mut self, path: &[String]) -> Result<(), String> {
         let Some((key, above)) = path.split_last() else {
             return Ok(());
         };
@@ -102,8 +120,7 @@ impl Document {
         }
     }
 
-    /// Removes the item from the array at a path of keys, if it is there.
-    pub(super) fn remove_item(&mut self, path: &[String], item: &Value) -> Result<(), String> {
+    fn remove_item(&mut self, path: &[String], item: &Value) -> Result<(), String> {
         let root = self.scan()?;
         let (node, rest) = root.descend(path);
         match &node.shape {
@@ -116,7 +133,9 @@ impl Document {
             _ => Ok(()),
         }
     }
+}
 
+impl Document {
     fn value_of(&self, node: &Node) -> Option<Value> {
         serde_json::from_str(self.text.get(node.start..node.end)?).ok()
     }
@@ -224,6 +243,34 @@ impl Document {
         let line = self.text.get(start..).unwrap_or_default();
         let length = line.len() - line.trim_start_matches([' ', '\t']).len();
         line.get(..length).unwrap_or_default()
+    }
+}
+
+impl Undo {
+    /// The one edit that leads from a text to another, if they differ.
+    pub(super) fn between(before: &str, after: &str) -> Option<Self> {
+        if before == after {
+            return None;
+        }
+        let front: usize = before
+            .chars()
+            .zip(after.chars())
+            .take_while(|(one, other)| one == other)
+            .map(|(c, _)| c.len_utf8())
+            .sum();
+        let (old, new) = (before.get(front..)?, after.get(front..)?);
+        let back: usize = old
+            .chars()
+            .rev()
+            .zip(new.chars().rev())
+            .take_while(|(one, other)| one == other)
+            .map(|(c, _)| c.len_utf8())
+            .sum();
+        Some(Self {
+            at: front,
+            len: new.len() - back,
+            text: old.get(..old.len() - back)?.to_owned(),
+        })
     }
 }
 

@@ -48,6 +48,12 @@ pub(super) enum Kind {
     Policy,
     /// A settings file of the host, which holds things of ours.
     Settings,
+    /// The settings of OpenClaw, which hold things of ours.
+    Openclaw,
+    /// A file of the plugin for OpenClaw, ours alone.
+    Plugin,
+    /// Settings as they were before they were changed.
+    Backup,
     /// A folder that had to be made.
     Folder,
 }

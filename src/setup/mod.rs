@@ -15,12 +15,14 @@
 
 pub mod doctor;
 pub mod install;
+pub mod openclaw;
 pub mod place;
 pub mod uninstall;
 
 mod files;
 mod hooks;
 mod json;
+mod json5;
 mod manifest;
 mod plan;
 mod remarks;

@@ -35,10 +35,21 @@ impl Step {
         }
     }
 
+    /// Says what would happen, without any text of the file.
+    pub(super) fn announce(&self, out: &mut dyn Write) -> Result<(), SetupError> {
+        writeln!(out, "{} {}", self.verb(Tense::Planned), self.path.display())?;
+        Ok(())
+    }
+
     /// Says what would happen, with the difference.
     pub(super) fn show(&self, out: &mut dyn Write) -> Result<(), SetupError> {
+        self.show_within(3, out)
+    }
+
+    /// Says what would happen, with the difference and so many lines around it.
+    pub(super) fn show_within(&self, lines: usize, out: &mut dyn Write) -> Result<(), SetupError> {
+        self.announce(out)?;
         let path = self.path.display().to_string();
-        writeln!(out, "{} {path}", self.verb(Tense::Planned))?;
         if self.before != self.after {
             let name = |text: &Option<String>| match text {
                 Some(_) => path.clone(),
@@ -50,6 +61,7 @@ impl Step {
             );
             let names = (name(&self.before), name(&self.after));
             let mut unified = difference.unified_diff();
+            let unified = unified.context_radius(lines);
             writeln!(out, "{}", unified.header(&names.0, &names.1))?;
         }
         Ok(())

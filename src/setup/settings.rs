@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::files;
-use super::json::{self, Document, Undo};
+use super::json::{self, Edits, Undo};
 
 /// One thing that a settings file shall hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl Wanted {
     }
 
     /// Whether a settings file holds it.
-    pub(super) fn is_in(&self, document: &Document) -> bool {
+    pub(super) fn is_in(&self, document: &impl Edits) -> bool {
         match (self.place, document.get(&self.path)) {
             (Place::Value, Some(found)) => found == self.value,
             (Place::Item, Some(Value::Array(items))) => items.contains(&self.value),
@@ -88,13 +88,13 @@ impl Wanted {
 ///
 /// # Errors
 /// Why the text cannot hold it, with line and column where there is one.
-pub(super) fn merge(
+pub(super) fn merge<D: Edits>(
     current: Option<&str>,
     recorded: Option<(&Merge, &str)>,
     wanted: &[Wanted],
 ) -> Result<(String, Merge), String> {
     if let (Some(current), Some((merge, sha256))) = (current, recorded) {
-        let document = Document::parse(current)?;
+        let document = D::parse(current)?;
         let same = wanted.iter().all(|wanted| wanted.is_in(&document))
             && (merge.added.iter()).all(|added| wanted.iter().any(|w| w.says_the_same(added)));
         if same {
@@ -106,11 +106,11 @@ pub(super) fn merge(
         }
     }
     let base = match (current, recorded) {
-        (Some(current), Some((merge, sha256))) => unmerge(current, merge, sha256)?,
+        (Some(current), Some((merge, sha256))) => unmerge::<D>(current, merge, sha256)?,
         (current, _) => current.map(str::to_owned),
     };
     let created = base.is_none();
-    let mut document = Document::parse(base.as_deref().unwrap_or("{}\n"))?;
+    let mut document = D::parse(base.as_deref().unwrap_or("{}\n"))?;
     let mut added = Vec::new();
     for wanted in wanted {
         let mut wanted = wanted.clone();
@@ -141,7 +141,7 @@ pub(super) fn merge(
 ///
 /// # Errors
 /// Why nothing can be taken out of the text.
-pub(super) fn unmerge(
+pub(super) fn unmerge<D: Edits>(
     current: &str,
     merge: &Merge,
     sha256: &str,
@@ -149,15 +149,15 @@ pub(super) fn unmerge(
     let text = if files::digest(current) == sha256 && !merge.undo.is_empty() {
         json::undo(current, &merge.undo)?
     } else {
-        take_out(current, &merge.added)?
+        take_out::<D>(current, &merge.added)?
     };
-    let empty = || Document::parse(&text).is_ok_and(|it| it.get(&[]).is_some_and(|v| is_empty(&v)));
+    let empty = || D::parse(&text).is_ok_and(|it| it.get(&[]).is_some_and(|v| is_empty(&v)));
     Ok((!merge.created || !empty()).then_some(text))
 }
 
 /// Somebody edited the text since: only what still is as it was written is taken out.
-fn take_out(current: &str, added: &[Wanted]) -> Result<String, String> {
-    let mut document = Document::parse(current)?;
+fn take_out<D: Edits>(current: &str, added: &[Wanted]) -> Result<String, String> {
+    let mut document = D::parse(current)?;
     for wanted in added.iter().rev() {
         if !wanted.is_in(&document) {
             continue;
@@ -189,6 +189,7 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::json::Document;
     use super::*;
     use serde_json::json;
 
@@ -203,51 +204,62 @@ mod tests {
 
     #[test]
     fn the_way_back_is_exact() {
-        let (text, record) = merge(Some(THEIRS), None, &wanted()).unwrap();
+        let (text, record) = merge::<Document>(Some(THEIRS), None, &wanted()).unwrap();
         assert!(text.contains("\"us\"") && text.contains("\"them\""));
         let digest = files::digest(&text);
         assert_eq!(
-            unmerge(&text, &record, &digest).unwrap().as_deref(),
+            unmerge::<Document>(&text, &record, &digest)
+                .unwrap()
+                .as_deref(),
             Some(THEIRS)
         );
-        let again = merge(Some(&text), Some((&record, &digest)), &wanted()).unwrap();
+        let again = merge::<Document>(Some(&text), Some((&record, &digest)), &wanted()).unwrap();
         assert_eq!(again, (text, record));
     }
 
     #[test]
     fn what_others_added_since_stays() {
-        let (text, record) = merge(Some(THEIRS), None, &wanted()).unwrap();
+        let (text, record) = merge::<Document>(Some(THEIRS), None, &wanted()).unwrap();
         let digest = files::digest(&text);
         let edited = text.replace("\"z\": 1", "\"z\": 2, \"new\": []");
-        let (same, kept) = merge(Some(&edited), Some((&record, &digest)), &wanted()).unwrap();
+        let (same, kept) =
+            merge::<Document>(Some(&edited), Some((&record, &digest)), &wanted()).unwrap();
         assert_eq!(same, edited);
         let digest = files::digest(&same);
         assert_eq!(
-            unmerge(&same, &kept, &digest).unwrap().as_deref(),
+            unmerge::<Document>(&same, &kept, &digest)
+                .unwrap()
+                .as_deref(),
             Some(THEIRS.replace("\"z\": 1", "\"z\": 2, \"new\": []").as_str())
         );
     }
 
     #[test]
     fn a_file_that_was_not_there_goes_again() {
-        let (text, record) = merge(None, None, &wanted()).unwrap();
-        assert_eq!(unmerge(&text, &record, &files::digest(&text)), Ok(None));
+        let (text, record) = merge::<Document>(None, None, &wanted()).unwrap();
+        assert_eq!(
+            unmerge::<Document>(&text, &record, &files::digest(&text)),
+            Ok(None)
+        );
         let edited = text.replacen('{', "{\"x\":1,", 1);
-        let left = unmerge(&edited, &record, "").unwrap().unwrap();
+        let left = unmerge::<Document>(&edited, &record, "").unwrap().unwrap();
         let left: Value = serde_json::from_str(&left).unwrap();
         assert_eq!(left, json!({"x": 1}));
     }
 
     #[test]
     fn another_wish_replaces_the_first() {
-        let (text, record) = merge(Some(THEIRS), None, &wanted()).unwrap();
+        let (text, record) = merge::<Document>(Some(THEIRS), None, &wanted()).unwrap();
         let digest = files::digest(&text);
         let other = [Wanted::item(&["hooks", "Stop"], json!({"run": "new us"}))];
-        let (text, record) = merge(Some(&text), Some((&record, &digest)), &other).unwrap();
+        let (text, record) =
+            merge::<Document>(Some(&text), Some((&record, &digest)), &other).unwrap();
         assert!(!text.contains("\"us\"") && text.contains("\"ours\": false"));
         let digest = files::digest(&text);
         assert_eq!(
-            unmerge(&text, &record, &digest).unwrap().as_deref(),
+            unmerge::<Document>(&text, &record, &digest)
+                .unwrap()
+                .as_deref(),
             Some(THEIRS)
         );
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::install::mode;
+use super::json::Document;
 use super::manifest::{Entry, Kind, Manifest};
 use super::place::Places;
 use super::plan::Step;
@@ -107,10 +108,12 @@ fn take_back(entry: &Entry) -> Result<Result<Step, &'static str>, SetupError> {
         return Ok(Ok(step(None, None)));
     };
     if let Some(merge) = &entry.merge {
-        return Ok(match settings::unmerge(&found, merge, &entry.sha256) {
-            Ok(after) => Ok(step(Some(found), after)),
-            Err(_) => Err("it is no longer JSON; take the hooks out by hand"),
-        });
+        return Ok(
+            match settings::unmerge::<Document>(&found, merge, &entry.sha256) {
+                Ok(after) => Ok(step(Some(found), after)),
+                Err(_) => Err("it is no longer JSON; take the hooks out by hand"),
+            },
+        );
     }
     if entry.wrote(&found) && !files::is_link(&entry.path) {
         return Ok(Ok(step(Some(found), None)));
@@ -125,7 +128,8 @@ fn purge(
     out: &mut dyn Write,
 ) -> Result<Vec<Step>, SetupError> {
     let still_used = manifest.entries.iter().find(|entry| {
-        matches!(entry.kind, Kind::Hook | Kind::Settings) && !going.contains(&entry.path)
+        let uses = matches!(entry.kind, Kind::Hook | Kind::Settings | Kind::Openclaw);
+        uses && !going.contains(&entry.path)
     });
     if let Some(entry) = still_used {
         // Hooks without their policies deny every call.
@@ -150,7 +154,7 @@ fn purge(
 }
 
 /// Folders that had to be made go again, the deepest first, unless somebody put something there.
-fn remove_empty_folders(scope: Scope, manifest: &mut Manifest) {
+pub(super) fn remove_empty_folders(scope: Scope, manifest: &mut Manifest) {
     let mut folders: Vec<PathBuf> = (manifest.entries.iter())
         .filter(|entry| entry.kind == Kind::Folder && entry.scope == scope)
         .map(|entry| entry.path.clone())

@@ -42,6 +42,7 @@ mod files;
 mod installs;
 mod machine_install;
 mod mcp_tools;
+mod openclaw;
 mod redaction;
 mod report;
 mod scrub;

@@ -130,6 +130,10 @@ fn every_capture_gives_one_decision_in_every_spelling() {
                 json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": tool, "tool_input": written}),
             ),
             (
+                "openclaw",
+                json!({"sessionId": "s", "agentId": "main", "cwd": cwd, "toolName": tool, "toolArgs": args}),
+            ),
+            (
                 "xpia",
                 json!({"session_id": "s", "cwd": cwd, "toolUse": {"name": tool, "input": args}}),
             ),

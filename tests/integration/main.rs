@@ -29,6 +29,8 @@ mod mcp;
 #[cfg(all(unix, feature = "serve"))]
 mod mcp_memory;
 mod mirrors;
+#[cfg(unix)]
+mod openclaw;
 mod operational_log;
 mod parity;
 mod policies;

@@ -241,7 +241,7 @@ fn what_is_wrong_with_a_test_is_underlined() {
         (
             one("command = \"ls\"\ndecision = \"ask\"\nhost = \"emacs\""),
             "^^^^",
-            "`emacs` is no host: it is one of copilot, claude, vscode, xpia",
+            "`emacs` is no host: it is one of copilot, claude, vscode, openclaw, xpia",
         ),
         (
             one("on = \"before-tool\"\nevent = { prompt = \"x\" }\ndecision = \"ask\""),

@@ -186,6 +186,7 @@ fn dialect() -> impl Strategy<Value = Option<Dialect>> {
         Some(Dialect::Copilot),
         Some(Dialect::Claude),
         Some(Dialect::Vscode),
+        Some(Dialect::Openclaw),
         Some(Dialect::Xpia { legacy_exit: false }),
         Some(Dialect::Xpia { legacy_exit: true }),
     ])

@@ -21,10 +21,11 @@ use serde_json::{Map, Value, json};
 
 use super::{bundles, cases};
 
-const DIALECTS: [Dialect; 5] = [
+const DIALECTS: [Dialect; 6] = [
     Dialect::Copilot,
     Dialect::Claude,
     Dialect::Vscode,
+    Dialect::Openclaw,
     Dialect::Xpia { legacy_exit: false },
     Dialect::Xpia { legacy_exit: true },
 ];
@@ -307,6 +308,9 @@ fn is_understood(
         .map_err(|error| TestCaseError::fail(format!("{stdout}: {error}")))?;
     prop_assert!(!stdout.contains("modifiedArgs") && !stdout.contains("updatedInput"));
     let effect = outcome.effect();
+    if dialect == Dialect::Openclaw {
+        return is_understood_by_openclaw(name, effect, &answer, code);
+    }
     let nested = |key: &str| {
         answer
             .get("hookSpecificOutput")
@@ -359,6 +363,42 @@ fn is_understood(
     }
     let speaks = name.can_block() && effect != Effect::Allow;
     prop_assert!(!speaks || !reason.is_empty(), "no reason: {}", stdout);
+    Ok(())
+}
+
+/// Our plugin takes these pairs of answer and exit code, and no other.
+fn is_understood_by_openclaw(
+    name: EventName,
+    effect: Effect,
+    answer: &Map<String, Value>,
+    code: u8,
+) -> Result<(), TestCaseError> {
+    let keys: Vec<&str> = answer.keys().map(String::as_str).collect();
+    let asks = name == EventName::PreToolUse && effect == Effect::Ask;
+    let blocks = name.can_block() && effect != Effect::Allow && !asks;
+    prop_assert_eq!(code, if blocks { 2 } else { 0 });
+    if blocks {
+        prop_assert_eq!(keys, ["block", "blockReason"]);
+        prop_assert_eq!(&answer["block"], true);
+        prop_assert!(
+            answer["blockReason"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty())
+        );
+    } else if asks {
+        prop_assert_eq!(keys, ["requireApproval"]);
+        let question = &answer["requireApproval"];
+        let text = question["description"].as_str().unwrap_or_default();
+        prop_assert!(!text.is_empty() && text.encode_utf16().count() <= 512);
+        prop_assert_eq!(
+            &question["allowedDecisions"],
+            &json!(["allow-once", "deny"])
+        );
+    } else if name == EventName::PostToolUse {
+        prop_assert!(keys.is_empty() || keys == ["result"]);
+    } else {
+        prop_assert!(keys.is_empty());
+    }
     Ok(())
 }
 

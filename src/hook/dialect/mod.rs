@@ -2,6 +2,7 @@
 
 mod claude;
 mod copilot;
+mod openclaw;
 mod xpia;
 
 use serde_json::{Map, Value};
@@ -20,6 +21,8 @@ pub enum Dialect {
     Claude,
     /// VS Code, which writes as Claude Code does.
     Vscode,
+    /// Our plugin for OpenClaw.
+    Openclaw,
     /// The amplihack XPIA hook (R-004-14, R-004-15).
     Xpia {
         /// Denials leave with exit code 0, as the original's did (R-004-28).
@@ -40,7 +43,7 @@ pub struct Answer {
 
 impl Dialect {
     /// The names that a person may write; `auto` besides.
-    pub const NAMES: [&'static str; 4] = ["copilot", "claude", "vscode", "xpia"];
+    pub const NAMES: [&'static str; 5] = ["copilot", "claude", "vscode", "openclaw", "xpia"];
 
     /// The dialect of that name.
     #[must_use]
@@ -49,6 +52,7 @@ impl Dialect {
             "copilot" => Self::Copilot,
             "claude" => Self::Claude,
             "vscode" => Self::Vscode,
+            "openclaw" => Self::Openclaw,
             "xpia" => Self::Xpia { legacy_exit },
             _ => return None,
         })
@@ -61,6 +65,7 @@ impl Dialect {
             Self::Copilot => "copilot",
             Self::Claude => "claude",
             Self::Vscode => "vscode",
+            Self::Openclaw => "openclaw",
             Self::Xpia { .. } => "xpia",
         }
     }
@@ -95,7 +100,7 @@ impl Dialect {
         }
         let agent_id = fields.id(&["agentId", "agent_id"])?;
         let session = fields.id(&["sessionId", "session_id"])?;
-        Ok(Event {
+        let event = Event {
             name,
             dialect: self.name(),
             call: fields.id(&["toolCallId", "tool_call_id", "tool_use_id"])?,
@@ -111,7 +116,11 @@ impl Dialect {
             host: self.capabilities(),
             body: body(name, fields)?,
             served: None,
-        })
+        };
+        match self {
+            Self::Openclaw => openclaw::understand(event, fields),
+            _ => Ok(event),
+        }
     }
 
     /// The answer to an event.
@@ -120,6 +129,7 @@ impl Dialect {
         match self {
             Self::Copilot => copilot::render(name, outcome),
             Self::Claude | Self::Vscode => claude::render(name, outcome),
+            Self::Openclaw => openclaw::render(name, outcome),
             Self::Xpia { legacy_exit } => xpia::render(name, outcome, legacy_exit),
         }
     }
@@ -128,6 +138,7 @@ impl Dialect {
         match self {
             Self::Copilot => copilot::CAPABILITIES,
             Self::Claude | Self::Vscode => claude::CAPABILITIES,
+            Self::Openclaw => openclaw::CAPABILITIES,
             Self::Xpia { .. } => xpia::CAPABILITIES,
         }
     }
@@ -138,6 +149,7 @@ impl Dialect {
 pub fn is_denial(dialect: &str, exit: Option<i32>, answer: &Value) -> bool {
     let decision = match dialect {
         "claude" | "vscode" => claude::decision(answer),
+        "openclaw" => openclaw::decision(answer),
         _ => copilot::decision(answer),
     };
     exit == Some(2) && decision == Some("deny")

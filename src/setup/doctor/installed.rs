@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::hooks::{self, Call, Found};
-use super::super::json::Document;
+use super::super::json::{Document, Edits};
 use super::super::manifest::{Entry, Manifest};
 use super::super::place::{Places, Target};
 use super::super::settings::Merge;
