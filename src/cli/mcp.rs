@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
 
 impl Served {
     /// The folder that callers work in, as the system names it.
-    fn workspace(&self) -> Result<PathBuf, String> {
+    pub(super) fn workspace(&self) -> Result<PathBuf, String> {
         let given = match &self.workspace {
             Some(dir) => dir.clone(),
             None => std::env::current_dir()
@@ -54,6 +54,11 @@ impl Served {
         given
             .canonicalize()
             .map_err(|error| format!("cannot use the folder `{}`: {error}", given.display()))
+    }
+
+    /// Where policies and state are.
+    pub(super) const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Serves one client over stdio.

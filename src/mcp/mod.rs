@@ -8,11 +8,12 @@ mod blocked;
 pub mod chain;
 pub mod copilot;
 mod door;
+pub mod http;
 pub mod stdio;
 pub mod toolset;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, request::Parts};
 use rmcp::model::{
@@ -29,6 +30,7 @@ pub use rmcp;
 
 use crate::engine::request::ToolFacts;
 use crate::gate::event::{Reach, Served, UNKNOWN_SESSION};
+use crate::http::metrics::Metrics;
 use chain::Chains;
 use door::Door;
 use toolset::{Call, Resources, Toolset, Unavailable};
@@ -43,6 +45,7 @@ struct Inner {
     instructions: String,
     door: Door,
     chains: Chains,
+    patience: Option<Duration>,
     toolsets: Vec<Arc<dyn Toolset>>,
     resources: Vec<Arc<dyn Resources>>,
 }
@@ -76,11 +79,31 @@ impl Bridge {
                 gates,
                 workspace: about.workspace,
                 session,
+                metrics: None,
             },
             chains: Chains::default(),
+            patience: None,
             toolsets: Vec::new(),
             resources: Vec::new(),
         }))
+    }
+
+    /// The same, and its calls are counted.
+    #[must_use]
+    pub fn metered(mut self, metrics: Arc<Metrics>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.door.metrics = Some(metrics);
+        }
+        self
+    }
+
+    /// The same, and no call takes longer: it is then given up, and its result says so.
+    #[must_use]
+    pub fn bounded(mut self, patience: Duration) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.patience = Some(patience);
+        }
+        self
     }
 
     /// The same, with those tools. Of two tools with one name, the first counts.
@@ -162,6 +185,9 @@ impl Bridge {
             result = toolset.call(call) => result,
             () = context.ct.cancelled() => {
                 CallToolResult::error(vec![ContentBlock::text("the call was cancelled")])
+            }
+            () = self.out_of_patience() => {
+                CallToolResult::error(vec![ContentBlock::text("the call took too long, and was given up")])
             }
         };
         let took = began.elapsed();
@@ -248,6 +274,14 @@ impl Bridge {
             });
         let contents: Vec<ResourceContents> = contents.collect();
         Ok(ReadResourceResult::new(contents))
+    }
+
+    /// Comes when a call that begins now has taken too long.
+    async fn out_of_patience(&self) {
+        match self.0.patience {
+            Some(patience) => tokio::time::sleep(patience).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// What is said of a tool that nobody offers.

@@ -49,6 +49,8 @@ mod requirements;
 mod samples;
 mod sandbox;
 mod scrub;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;
