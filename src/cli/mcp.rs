@@ -1,5 +1,6 @@
 //! `mcp`: the MCP servers over stdio.
 
+mod config;
 mod copilot;
 
 use std::io::Write;
@@ -25,6 +26,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
     Copilot(copilot::Args),
+    /// Print what a client needs in its settings to find a server
+    Config(config::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -37,9 +40,10 @@ pub(crate) struct Served {
     place: Place,
 }
 
-pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
+        Verb::Config(args) => config::run(&args, out),
     }
 }
 

@@ -92,7 +92,7 @@ async fn listen(address: Loopback, house: House, end: End) -> Result<(), String>
     let failed = |error: std::io::Error| format!("cannot wait for signals: {}", words(&error));
     let mut term = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let (listener, address) = address.listen().await?;
+    let (listener, address) = address.listen()?;
     let _ = writeln!(
         anstream::stderr(),
         "listening on http://{address}{}",

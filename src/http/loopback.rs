@@ -5,24 +5,38 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::facts::paths::words;
+
+/// So many connections wait to be taken. Whoever finds no room tries again after a second.
+const WAITING: u32 = 1024;
 
 /// An address of the loopback interface, and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loopback(SocketAddr);
 
 impl Loopback {
-    /// Listens there. Port 0 is any that is free.
+    /// Listens there, within a runtime of tokio. Port 0 is any that is free.
     ///
     /// # Errors
     /// In words, if the port is taken.
-    pub async fn listen(self) -> Result<(TcpListener, SocketAddr), String> {
+    pub fn listen(self) -> Result<(TcpListener, SocketAddr), String> {
         let failed = |error: io::Error| format!("cannot listen on `{self}`: {}", words(&error));
-        let listener = TcpListener::bind(self.0).await.map_err(failed)?;
+        let listener = self.socket().map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok((listener, address))
+    }
+
+    fn socket(self) -> io::Result<TcpListener> {
+        let socket = match self.0 {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Else nobody could serve again before the last connection is forgotten.
+        socket.set_reuseaddr(true)?;
+        socket.bind(self.0)?;
+        socket.listen(WAITING)
     }
 }
 

@@ -144,7 +144,7 @@ mod tests {
         for line in [
             "copilot_bridge_calls_total{decision=\"allow\"} 0",
             "copilot_bridge_calls_total{decision=\"deny\"} 2",
-            "copilot_bridge_gate_seconds_bucket{le=\"5e-5\"} 0",
+            "copilot_bridge_gate_seconds_bucket{le=\"0.00005\"} 0",
             "copilot_bridge_gate_seconds_bucket{le=\"0.0001\"} 1",
             "copilot_bridge_execution_seconds_sum 2.0",
             "copilot_bridge_refusals_total{cause=\"origin\"} 1",
