@@ -18,13 +18,10 @@ use crate::http::metrics::Metrics;
 use crate::http::refusals::{Cause, Ledger};
 use crate::http::token::{self, Tokens};
 use crate::http::{self, End, House, Limits, Loopback};
-use crate::mcp::{About, Bridge, Gates, http as mcp};
+use crate::mcp::{About, Bridge, Gates, http as mcp, stdio};
 
 /// What models are told of the server.
 const INSTRUCTIONS: &str = "Tools of this machine, each call judged by policies; what is blocked says why, and what a person can do.";
-
-/// So many ways through the gate at once: more would only wait for the record.
-const BLOCKING: usize = 32;
 
 /// What still runs in the gate at the end is left alone after so long.
 const LEFT: Duration = Duration::from_secs(2);
@@ -76,12 +73,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         metrics,
         ledger: Arc::new(Recorder { gates }),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .max_blocking_threads(BLOCKING)
-        .enable_all()
-        .build()
-        .map_err(|error| words(&error))?;
+    let runtime = stdio::runtime().map_err(|error| words(&error))?;
     let served = runtime.block_on(listen(args.listen, house, end));
     runtime.shutdown_timeout(LEFT);
     served?;

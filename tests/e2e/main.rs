@@ -45,6 +45,7 @@ mod mcp_tools;
 mod redaction;
 mod report;
 mod scrub;
+mod served;
 mod sessions;
 mod sub_agents;
 mod terminal_sessions;
