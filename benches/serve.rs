@@ -5,6 +5,7 @@
 //! gate, no record, no token. Both read one small file for each call. It fails if a target is missed;
 //! figures of a busy machine mean nothing. `-- --share 0.1` does a tenth of the work, for a look.
 
+#[expect(dead_code, reason = "the events of hosts are for the other benches")]
 mod scene;
 
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -407,9 +407,7 @@ fn the_environment_may_name_the_token() {
 fn policies_that_change_are_in_force_within_seconds() {
     let stage = Stage::new();
     let policies = stage.policies();
-    for entry in [policies.clone()] {
-        fs::set_permissions(entry, fs::Permissions::from_mode(0o700)).unwrap();
-    }
+    fs::set_permissions(&policies, fs::Permissions::from_mode(0o700)).unwrap();
     let server = Server::with(&stage, |command| {
         command.arg("--policies").arg(&policies);
     });
