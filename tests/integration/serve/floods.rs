@@ -129,3 +129,28 @@ fn ten_thousand_connections_do_not_stop_it() {
     let lines = lines.iter().filter(|line| line["kind"] == "fault").count();
     assert!(lines < 20, "{lines} lines");
 }
+
+#[test]
+fn there_are_no_more_than_a_thousand_sessions() {
+    let stage = Stage::new();
+    let server = Server::start(&stage);
+    let body = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    })
+    .to_string();
+    for number in 0..1_000 {
+        let answer = server.send("POST /mcp", &[], &body);
+        assert_eq!(answer.status, 200, "{number}: {answer:?}");
+    }
+    let answer = server.send("POST /mcp", &[], &body);
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.json()["cause"], "sessions");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert!(recorded(&stage, "sessions") > 0);
+    // Who needs none is served.
+    still_serves(&server);
+}
