@@ -26,11 +26,11 @@ const INSTRUCTIONS: &str = "Tools of this machine, each call judged by policies;
 /// What still runs in the gate at the end is left alone after so long.
 const LEFT: Duration = Duration::from_secs(2);
 
-/// Serve MCP to many clients, over HTTP on the loopback interface
-///
-/// `/mcp` needs a bearer token: what `COPILOT_BRIDGE_TOKEN` says, else what is in the file `token` of the
-/// state directory, or one of `copilot-bridge token mint`. `/metrics` needs it as well; `/healthz` does not.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "`/mcp` and `/metrics` need a bearer token: what `COPILOT_BRIDGE_TOKEN` says, else what is in the \
+    file `token` of the state directory, or one of `copilot-bridge token mint`. `/healthz` needs none."
+)]
 pub(crate) struct Args {
     /// Where to listen: an address of the loopback interface, and a port; 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:48080")]

@@ -629,3 +629,30 @@ fn no_agent_gets_at_the_token() {
     let answer = server.call(README, &json!({"path": path}));
     assert!(!answer.body.contains(&server.token), "{answer:?}");
 }
+
+#[test]
+fn an_installation_has_a_token_from_the_start() {
+    let stage = Stage::new();
+    let (home, machine) = (stage.path("home"), stage.path("machine"));
+    fs::create_dir_all(&home).unwrap();
+    fs::create_dir_all(&machine).unwrap();
+    let init = || {
+        let output = stage
+            .command(&["init", "--home"])
+            .arg(&home)
+            .arg("--etc")
+            .arg(&machine)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let path = home.join(".local/state/copilot-bridge/token");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let token = fs::read_to_string(path).unwrap();
+        assert!(!String::from_utf8_lossy(&output.stdout).contains(token.trim_end()));
+        token
+    };
+    let first = init();
+    assert_eq!(first.trim_end().len(), 43);
+    assert_eq!(init(), first);
+}
