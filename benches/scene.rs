@@ -108,7 +108,8 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let copy = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        // What editors read is a link to a folder.
+        if entry.path().is_dir() {
             fs::create_dir(&copy)?;
             set_mode(&copy, 0o700)?;
             copy_all(&entry.path(), &copy)?;

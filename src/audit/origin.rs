@@ -1,6 +1,7 @@
 //! Where and when a line is written: the machine, the user, and clocks that do not jump.
 
 use std::fs;
+use std::sync::OnceLock;
 
 /// Nanoseconds since the machine started, sleep included; 0 where there is no such clock.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -22,9 +23,14 @@ pub(super) const fn monotonic() -> u64 {
 
 /// The id of the machine's start, or empty.
 pub(super) fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
+    // No process lives longer than that.
+    static BOOT: OnceLock<String> = OnceLock::new();
+    let read = || {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_default()
+    };
+    BOOT.get_or_init(read).clone()
 }
 
 /// The machine's name, or empty.

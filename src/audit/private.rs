@@ -32,6 +32,10 @@ pub(crate) fn append_privately(path: &Path) -> Result<File, AuditError> {
 
 /// Makes a directory, and those above it, that only its owner may use.
 pub(crate) fn create_private_dir(dir: &Path) -> Result<(), AuditError> {
+    // It is there but for the first time.
+    if dir.is_dir() {
+        return Ok(());
+    }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

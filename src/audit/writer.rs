@@ -7,6 +7,7 @@ mod tip;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -48,6 +49,9 @@ const NOTES: &str = "audit/superseded";
 
 /// So many of them are taken into the record at once.
 const NOTES_AT_ONCE: usize = 64;
+
+/// Whose turn it is among the threads of this process.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// The record of one installation.
 #[derive(Debug)]
@@ -117,6 +121,8 @@ impl Log {
     /// # Errors
     /// If the line is not in the record whole. What was written of it is taken back.
     pub fn append(&self, entry: &Entry<'_>, sync: bool) -> Result<Position, AuditError> {
+        // A server has many threads: those that wait for one another need not poll the file's lock.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lock = self.lock()?;
         let now = jiff::Timestamp::now();
         let tip = Tip::read(&mut lock);
@@ -169,6 +175,7 @@ impl Log {
         let _ = tip.and_then(|tip| tip.write(&mut lock));
         // Whoever waits for the lock need not wait for the disk as well.
         drop(lock);
+        drop(turn);
         if (sync || self.settings.durability == Durability::Sync)
             && let Err(error) = file.sync_data()
         {

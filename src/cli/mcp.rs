@@ -1,7 +1,8 @@
 //! `mcp`: the MCP servers over stdio.
 
+mod config;
 mod copilot;
-mod memory;
+pub(super) mod memory;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use clap::Subcommand;
 use super::Outcome;
 use super::place::Place;
 use super::standing::Standing;
-use crate::config;
+use crate::config::depth;
 use crate::exit::Exit;
 use crate::mcp::{About, Bridge, stdio};
 
@@ -29,6 +30,8 @@ enum Verb {
     Copilot(copilot::Args),
     /// Serve what OpenClaw remembers, read-only, over stdio: what Copilot and others start
     Memory(memory::Args),
+    /// Print what a client needs in its settings to find a server
+    Config(config::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -41,16 +44,17 @@ pub(crate) struct Served {
     place: Place,
 }
 
-pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
         Verb::Memory(args) => memory::run(&args),
+        Verb::Config(args) => config::run(&args, out),
     }
 }
 
 impl Served {
     /// The folder that callers work in, as the system names it.
-    fn workspace(&self) -> Result<PathBuf, String> {
+    pub(super) fn workspace(&self) -> Result<PathBuf, String> {
         let given = match &self.workspace {
             Some(dir) => dir.clone(),
             None => std::env::current_dir()
@@ -59,6 +63,11 @@ impl Served {
         given
             .canonicalize()
             .map_err(|error| format!("cannot use the folder `{}`: {error}", given.display()))
+    }
+
+    /// Where policies and state are.
+    pub(super) const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Serves one client over stdio.
@@ -77,7 +86,7 @@ impl Served {
                 .to_str()
                 .ok_or("the working directory is no UTF-8")?
                 .to_owned(),
-            depth: config::depth(|name| std::env::var(name).ok()),
+            depth: depth(|name| std::env::var(name).ok()),
             private: true,
         };
         stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;

@@ -14,6 +14,8 @@ mod journal;
 mod key;
 #[cfg(all(unix, feature = "serve"))]
 mod mcp;
+#[cfg(all(unix, feature = "serve"))]
+mod offers;
 mod passphrase;
 mod place;
 mod policy;
@@ -25,8 +27,12 @@ mod sandbox;
 mod schema;
 mod scrub;
 #[cfg(all(unix, feature = "serve"))]
+mod serve;
+#[cfg(all(unix, feature = "serve"))]
 mod standing;
 mod texts;
+#[cfg(all(unix, feature = "serve"))]
+mod token;
 mod uninstall;
 
 use std::ffi::OsString;
@@ -78,6 +84,12 @@ enum Verb {
     /// Serve tools to MCP clients, each call judged by the policies
     #[cfg(all(unix, feature = "serve"))]
     Mcp(mcp::Args),
+    /// Serve the same tools to many clients, over HTTP on the loopback interface
+    #[cfg(all(unix, feature = "serve"))]
+    Serve(serve::Args),
+    /// Make, replace and find the tokens that `serve` lets in
+    #[cfg(all(unix, feature = "serve"))]
+    Token(token::Args),
     /// Run a command that reaches only what the policies let an agent reach
     Sandbox(sandbox::Args),
     /// Find secrets in files and pipes, and take them out
@@ -197,6 +209,10 @@ fn run(verb: Verb, out: &mut dyn Write) -> Outcome {
         Verb::Explain(args) => explain::run(&args, out),
         #[cfg(all(unix, feature = "serve"))]
         Verb::Mcp(args) => mcp::run(args, out),
+        #[cfg(all(unix, feature = "serve"))]
+        Verb::Serve(args) => serve::run(&args),
+        #[cfg(all(unix, feature = "serve"))]
+        Verb::Token(args) => token::run(&args, out),
         Verb::Sandbox(args) => sandbox::run(&args, out),
         Verb::Redact(args) => redact::run(&args, out),
         Verb::Scrub(args) => scrub::run(&args, out),

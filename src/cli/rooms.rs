@@ -36,6 +36,8 @@ impl Rooms for Connected {
         let before = key::path(state).symlink_metadata().is_ok();
         Key::of(state).map_err(|error| error.0)?;
         Signer::of(state).map_err(|error| error.0)?;
+        #[cfg(all(unix, feature = "serve"))]
+        crate::http::token::create(state).map_err(|error| error.0)?;
         Ok(if before {
             KeyState::Kept
         } else {

@@ -11,12 +11,14 @@ use serde_json::{Value, json};
 
 use super::blocked::Blocked;
 use super::chain::{Chain, fresh};
-use crate::engine::decision::{FaultClass, Obligation};
+use crate::engine::bundle::Limits;
+use crate::engine::decision::{Effect, FaultClass, Obligation};
 use crate::engine::on_known_stack;
 use crate::engine::request::Agent;
 use crate::gate::Gate;
 use crate::gate::event::{Body, Capabilities, Event, EventName, Served, ToolCall, UNKNOWN_SESSION};
 use crate::gate::outcome::{Cleared, Outcome, Refusal};
+use crate::http::metrics::Metrics;
 
 /// The dialect of events that come over MCP.
 const DIALECT: &str = "mcp";
@@ -49,6 +51,8 @@ pub(super) struct Door {
     pub(super) workspace: String,
     /// The session of callers that have none of their own.
     pub(super) session: String,
+    /// Where calls are counted.
+    pub(super) metrics: Option<Arc<Metrics>>,
 }
 
 /// Who calls, and on whose behalf.
@@ -108,6 +112,13 @@ impl Door {
         );
         let action = served.tool.qualified();
         let (outcome, limit) = self.judge(event, caller.began).await;
+        if let Some(metrics) = &self.metrics {
+            metrics.judged(match &outcome {
+                Outcome::Pass(_) => Effect::Allow,
+                Outcome::Ask(_) => Effect::Ask,
+                Outcome::Deny(_) => Effect::Deny,
+            });
+        }
         let blocked = match outcome {
             Outcome::Pass(cleared) => {
                 let draft = cleared.obligations().contains(&Obligation::MarkDraft);
@@ -132,6 +143,9 @@ impl Door {
         took: Duration,
         result: CallToolResult,
     ) -> CallToolResult {
+        if let Some(metrics) = &self.metrics {
+            metrics.executed(took);
+        }
         let action = served.tool.qualified();
         let (content, kept) = texts(&result);
         let served = Served {
@@ -190,25 +204,40 @@ impl Door {
 
     /// The gate's answer, and the limit of the depth; a denial where there is none in time.
     async fn judge(&self, event: Event, began: Instant) -> (Outcome, u32) {
+        let entered = Instant::now();
+        let judged = self.judged(event, began).await;
+        if let Some(metrics) = &self.metrics {
+            metrics.passed(entered.elapsed());
+        }
+        judged
+    }
+
+    async fn judged(&self, event: Event, began: Instant) -> (Outcome, u32) {
         let gates = Arc::clone(&self.gates);
         let name = event.name;
         let fault = |class, text: &str| {
             let help = "a person runs `copilot-bridge doctor`";
             (Outcome::Deny(Refusal::fault(class, text, help)), u32::MAX)
         };
-        // Files are looked at there as well.
-        let gate = match tokio::task::spawn_blocking(move || gates.current()).await {
-            Ok(gate) => gate,
-            Err(_) => return fault(FaultClass::InternalError, "the gate failed"),
-        };
-        let limits = gate.limits();
-        let judging = Arc::clone(&gate);
+        let (found, gate) = tokio::sync::oneshot::channel();
         let work = tokio::task::spawn_blocking(move || {
-            on_known_stack(|| judging.pass(&event, began.elapsed()))
+            // Files are looked at there as well.
+            let gate = gates.current();
+            let limits = gate.limits();
+            // Whoever waits for it went away.
+            let _ = found.send((Arc::clone(&gate), limits));
+            on_known_stack(|| gate.pass(&event, began.elapsed()))
         });
-        let deadline = Duration::from_millis(u64::from(limits.deadline_ms));
+        // The deadline is that of the policies, which may have to be read first.
+        let Ok((gate, limits)) = gate.await else {
+            return fault(FaultClass::InternalError, "the gate failed");
+        };
+        let Limits {
+            deadline_ms, depth, ..
+        } = limits;
+        let deadline = Duration::from_millis(u64::from(deadline_ms));
         match tokio::time::timeout(deadline, work).await {
-            Ok(Ok(outcome)) => (outcome, limits.depth),
+            Ok(Ok(outcome)) => (outcome, depth),
             Ok(Err(_)) => fault(FaultClass::InternalError, "the gate failed"),
             Err(_) => {
                 gate.note_superseded(name, began.elapsed());

@@ -8,12 +8,13 @@ mod blocked;
 pub mod chain;
 pub mod copilot;
 mod door;
+pub mod http;
 pub mod memory;
 pub mod stdio;
 pub mod toolset;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, request::Parts};
 use rmcp::model::{
@@ -31,6 +32,7 @@ pub use rmcp;
 
 use crate::engine::request::ToolFacts;
 use crate::gate::event::{Reach, Served, UNKNOWN_SESSION};
+use crate::http::metrics::Metrics;
 use chain::Chains;
 use door::Door;
 use toolset::{Call, Resources, Toolset, Unavailable};
@@ -45,6 +47,7 @@ struct Inner {
     instructions: String,
     door: Door,
     chains: Chains,
+    patience: Option<Duration>,
     toolsets: Vec<Arc<dyn Toolset>>,
     resources: Vec<Arc<dyn Resources>>,
 }
@@ -80,11 +83,31 @@ impl Bridge {
                 gates,
                 workspace: about.workspace,
                 session,
+                metrics: None,
             },
             chains: Chains::below(about.depth),
+            patience: None,
             toolsets: Vec::new(),
             resources: Vec::new(),
         }))
+    }
+
+    /// The same, and its calls are counted.
+    #[must_use]
+    pub fn metered(mut self, metrics: Arc<Metrics>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.door.metrics = Some(metrics);
+        }
+        self
+    }
+
+    /// The same, and no call takes longer: it is then given up, and its result says so.
+    #[must_use]
+    pub fn bounded(mut self, patience: Duration) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.patience = Some(patience);
+        }
+        self
     }
 
     /// The same, with those tools. Of two tools with one name, the first counts.
@@ -167,6 +190,10 @@ impl Bridge {
             response = toolset.respond(call) => response,
             () = context.ct.cancelled() => {
                 let text = ContentBlock::text("the call was cancelled");
+                Ok(CallToolResult::error(vec![text]).into())
+            }
+            () = self.out_of_patience() => {
+                let text = ContentBlock::text("the call took too long, and was given up");
                 Ok(CallToolResult::error(vec![text]).into())
             }
         };
@@ -286,6 +313,14 @@ impl Bridge {
             });
         let contents: Vec<ResourceContents> = contents.collect();
         Ok(ReadResourceResult::new(contents))
+    }
+
+    /// Comes when a call that begins now has taken too long.
+    async fn out_of_patience(&self) {
+        match self.0.patience {
+            Some(patience) => tokio::time::sleep(patience).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// What is said of a tool that nobody offers.

@@ -7,6 +7,9 @@ use rmcp::transport::io::stdio_pipes;
 
 use super::Bridge;
 
+/// With less, each way through the gate would map a stack of its own.
+const STACK: usize = 8 << 20;
+
 /// Serves until the client closes its end.
 ///
 /// # Errors
@@ -35,6 +38,7 @@ pub fn serve(bridge: impl FnOnce() -> Result<Bridge, String>) -> Result<(), Stri
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
 }

@@ -59,7 +59,8 @@ impl Stage {
         self.finish(command)
     }
 
-    fn finish(&self, mut command: Command) -> Run {
+    /// Runs a command that was dressed, to its end.
+    pub(crate) fn finish(&self, mut command: Command) -> Run {
         // A file, because a pipe that nobody empties would stop the client.
         let path = self.copilot_home().join("output.txt");
         let output = File::create(&path).expect("writable");

@@ -46,6 +46,7 @@ mod openclaw;
 mod redaction;
 mod report;
 mod scrub;
+mod served;
 mod served_tools;
 mod sessions;
 mod sub_agents;

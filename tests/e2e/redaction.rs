@@ -9,7 +9,7 @@ use crate::mock_model::{MockModel, Turn};
 use crate::stage::{ALL_EVENTS, Stage};
 
 /// A token that no service ever gave out.
-fn token() -> String {
+pub(crate) fn token() -> String {
     let digits: String = "aB3dE5fG7h".chars().cycle().skip(3).take(36).collect();
     ["ghp", "_", &digits].concat()
 }

@@ -55,6 +55,8 @@ mod requirements;
 mod samples;
 mod sandbox;
 mod scrub;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;

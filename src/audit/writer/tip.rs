@@ -20,6 +20,9 @@ use crate::audit::{AuditError, read};
 /// No tip is longer.
 const TIP_BYTES: u64 = 8 << 10;
 
+/// Hardly any is longer.
+const USUAL: usize = 1 << 10;
+
 /// No record has more lines.
 pub(super) const MOST: u64 = u64::MAX >> 1;
 
@@ -62,7 +65,8 @@ struct Written {
 impl Tip {
     /// What the last writer left; nothing if there is none, or it was not written whole.
     pub(super) fn read(lock: &mut File) -> Option<Self> {
-        let mut text = String::new();
+        // Room for a whole one, else it is read in many pieces.
+        let mut text = String::with_capacity(USUAL);
         Read::by_ref(lock)
             .take(TIP_BYTES)
             .read_to_string(&mut text)
