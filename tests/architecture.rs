@@ -25,6 +25,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("scrub", 3, &[]),
     ("ship", 3, &[]),
     ("distribution", 3, &[]),
+    ("upstream", 3, &[]),
     ("workbench", 3, &[]),
     ("hook", 4, &[]),
     ("mcp", 4, &[]),

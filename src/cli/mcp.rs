@@ -1,6 +1,8 @@
 //! `mcp`: the MCP servers over stdio.
 
 mod copilot;
+mod pin;
+mod proxy;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,6 +27,10 @@ pub(crate) struct Args {
 enum Verb {
     /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
     Copilot(copilot::Args),
+    /// Serve the tools of another MCP server, governed, over stdio
+    Proxy(proxy::Args),
+    /// Show how an MCP server describes its tools, and accept that
+    Pin(pin::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -37,9 +43,11 @@ pub(crate) struct Served {
     place: Place,
 }
 
-pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
+        Verb::Proxy(args) => proxy::run(&args),
+        Verb::Pin(args) => pin::run(&args, out),
     }
 }
 

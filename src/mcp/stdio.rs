@@ -21,11 +21,31 @@ pub fn serve(bridge: impl FnOnce() -> Result<Bridge, String>) -> Result<(), Stri
                 Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
                 Err(error) => return Err(format!("the client does not speak MCP: {error}")),
             };
-            match running.waiting().await {
-                Ok(_) => Ok(()),
-                Err(_) => Err("the server failed".to_owned()),
-            }
+            // Whoever is told to end ends what was started on the way too.
+            let ended = tokio::select! {
+                ended = running.waiting() => ended.is_ok(),
+                () = told_to_end() => true,
+            };
+            ended
+                .then_some(())
+                .ok_or_else(|| "the server failed".to_owned())
         })
+}
+
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ];
+    let signals = kinds.into_iter().filter_map(|kind| signal(kind).ok());
+    let waiting = signals.map(|mut signal| Box::pin(async move { signal.recv().await }));
+    let waiting: Vec<_> = waiting.collect();
+    if waiting.is_empty() {
+        return std::future::pending().await;
+    }
+    futures_util::future::select_all(waiting).await;
 }
 
 /// The runtime of every server: two threads are enough to wait for many.

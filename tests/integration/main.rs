@@ -24,6 +24,8 @@ mod hook;
 mod identity;
 #[path = "../made_record.rs"]
 mod made_record;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp_proxy;
 mod mirrors;
 mod operational_log;
 mod parity;
