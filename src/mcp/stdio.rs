@@ -1,37 +1,52 @@
 //! A server for one client, over stdin and stdout. Nothing but the protocol is written to stdout.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use rmcp::ServiceExt;
 use rmcp::transport::io::stdio_pipes;
 
 use super::Bridge;
 
+/// What was started on the way may take so long to end.
+const FAREWELL: Duration = Duration::from_secs(4);
+
 /// Serves until the client closes its end.
 ///
 /// # Errors
 /// In words, if the client does not begin as the protocol says, or the runtime cannot be had.
 pub fn serve(bridge: impl FnOnce() -> Result<Bridge, String>) -> Result<(), String> {
-    runtime()
-        .map_err(|error| error.to_string())?
-        .block_on(async {
-            let running = match bridge()?.serve(stdio_pipes()).await {
+    let runtime = runtime().map_err(|error| error.to_string())?;
+    let ended = runtime.block_on(async {
+        let bridge = bridge()?;
+        let serving = async {
+            let running = match bridge.serve(stdio_pipes()).await {
                 Ok(running) => running,
                 // A client that closes before it says anything is done.
                 Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
                 Err(error) => return Err(format!("the client does not speak MCP: {error}")),
             };
-            // Whoever is told to end ends what was started on the way too.
-            let ended = tokio::select! {
-                ended = running.waiting() => ended.is_ok(),
-                () = told_to_end() => true,
-            };
-            ended
-                .then_some(())
-                .ok_or_else(|| "the server failed".to_owned())
-        })
+            match running.waiting().await {
+                Ok(_) => Ok(()),
+                Err(_) => Err("the server failed".to_owned()),
+            }
+        };
+        // Whoever is told to end ends what it has started too.
+        tokio::select! {
+            ended = serving => ended,
+            () = told_to_end() => Ok(()),
+        }
+    });
+    let began = Instant::now();
+    while runtime.metrics().num_alive_tasks() > 0 && began.elapsed() < FAREWELL {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Whoever still reads stdin is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    ended
 }
 
+#[cfg(unix)]
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [
@@ -46,6 +61,11 @@ async fn told_to_end() {
         return std::future::pending().await;
     }
     futures_util::future::select_all(waiting).await;
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
 }
 
 /// The runtime of every server: two threads are enough to wait for many.

@@ -22,6 +22,7 @@ mod export;
 mod fixtures;
 mod hook;
 mod identity;
+mod injection;
 #[path = "../made_record.rs"]
 mod made_record;
 #[cfg(all(unix, feature = "serve"))]

@@ -105,7 +105,7 @@ impl Proxied {
     /// What the record says of calls.
     fn recorded(&self) -> Vec<Value> {
         let mut lines = self.stage.record();
-        lines.retain(|line| line["kind"] == "MCP_TOOL_CALL");
+        lines.retain(|line| line["kind"] == "mcp_tool_call");
         lines
     }
 }
@@ -257,8 +257,10 @@ fn nobody_accepts_without_a_terminal_or_below_an_agent() {
     let program = Path::new(&server::command()[0]).to_owned();
     let agent = program.file_name().unwrap().to_str().unwrap();
     let file = proxied.stage.path("policies/containment.toml");
-    let settings = fs::read_to_string(&file).unwrap();
-    let settings = settings.replacen("agents = [", &format!("agents = [\"{agent}\", "), 1);
+    let mut settings = fs::read_to_string(&file).unwrap();
+    settings.push_str(&format!(
+        "\n[[program]]\nnames = [\"{agent}\"]\nlabels = [\"starts_agent\"]\n"
+    ));
     fs::write(&file, settings).unwrap();
     let answer = proxied.pinned(&["--accept", "search"]);
     assert_eq!(answer.code, 1, "{answer:?}");

@@ -176,8 +176,10 @@ impl Server {
             let (mut tools, mut cursor) = (Vec::new(), None);
             for _ in 0..PAGES {
                 let params = PaginatedRequestParams::default().with_cursor(cursor);
-                let mut request = ListToolsRequest::default();
-                request.params = Some(params);
+                let request = ListToolsRequest {
+                    params: Some(params),
+                    ..ListToolsRequest::default()
+                };
                 let request = ClientRequest::ListToolsRequest(request);
                 let options = PeerRequestOptions::no_options().with_meta(with(meta));
                 let answer = self.ask(&peer, request, options, None).await?;

@@ -157,11 +157,16 @@ fn a_bridge_that_stands_behind_itself_ends() {
     assert!(names.len() < 20, "{names:?}");
     let result = client.call("far__copilot_read_file", json!({"path": "a.txt"}));
     assert_eq!(words(&result), "hello file\n", "{result}");
-    // The deepest of them goes around once too often.
-    let deepest = names.iter().max_by_key(|name| name.len()).unwrap();
-    let result = client.call(deepest, json!({"path": "a.txt"}));
-    let expected = "Maximum call depth exceeded (cycle detected). Depth: ";
-    assert!(words(&result).starts_with(expected), "{deepest}: {result}");
+    // Some of them go around once too often.
+    let mut ended = 0;
+    for name in names
+        .iter()
+        .filter(|name| **name != "far__copilot_read_file")
+    {
+        let result = client.call(name, json!({"path": "a.txt"}));
+        ended += usize::from(words(&result).starts_with("Maximum call depth exceeded"));
+    }
+    assert!(ended > 0, "{names:?}");
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
@@ -193,7 +198,14 @@ fn a_command_that_starts_itself_ends() {
     let starts = fs::read_to_string(stage.path("starts")).unwrap();
     assert_eq!(starts.lines().count(), 3, "as deep as bridge.toml lets it");
     client.end();
-    assert!(!is_running(&script));
+    let began = Instant::now();
+    while is_running(&script) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "something is left behind"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn is_running(script: &Path) -> bool {
