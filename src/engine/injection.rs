@@ -40,6 +40,12 @@ pub enum Said {
 }
 
 impl Injection {
+    /// Whether there is a signal of that id.
+    #[must_use]
+    pub fn knows(&self, id: &str) -> bool {
+        self.signals.iter().any(|signal| signal.id() == id)
+    }
+
     /// The ids of the signals in one of the texts.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ fn what_is_wrong_with_a_signal_is_said() {
         ),
         (
             "id = \"x\"\nwords = [\"a\"]\nwhere = [\"prompt\"]",
-            "`prompt` is neither `description` nor `result`",
+            "`prompt` is no value of `where`",
         ),
         (
             "id = \"x\"\nwords = [\"a b\"]\nexamples = [\"ab\"]",
@@ -138,4 +138,18 @@ fn what_is_wrong_with_a_signal_is_said() {
         assert_eq!(answer.code, 3, "{signal}: {answer:?}");
         assert!(answer.text.contains(text), "{signal}: {answer:?}");
     }
+}
+
+#[test]
+fn a_policy_that_asks_for_no_signal_is_warned_of() {
+    let stage = Stage::new();
+    let policies = stage.policies();
+    let own = "@id(\"own\") @reason(\"r\") forbid (principal, action, resource) \
+        when { context.signals.contains(\"hide-from-usre\") };\n";
+    fs::write(policies.join("own.cedar"), own).unwrap();
+    let mut command = stage.command(&["policy", "check"]);
+    command.arg(&policies);
+    let answer = run(command);
+    let text = "no file defines the signal `hide-from-usre`";
+    assert!(answer.text.contains(text), "{answer:?}");
 }

@@ -10,7 +10,7 @@ use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;
 use crate::engine::injection::{Said, Signal};
 use crate::engine::pattern::{Awake, Haystack};
-use crate::policy::diagnostic::{Code, Problem, quote};
+use crate::policy::diagnostic::{Code, Problem, alternatives, quote};
 use crate::policy::layer::Layer;
 
 /// The keys of the file.
@@ -133,11 +133,12 @@ fn places(table: &Table<'_>, reader: &mut Reader<'_>) -> BTreeSet<Said> {
                 said.insert(*place);
             }
             None => {
-                let wrong = format!(
-                    "`{}` is neither `description` nor `result`",
-                    quote(text.get_ref())
-                );
-                reader.push(text.span(), Problem::error(Code::BadValue, wrong));
+                let wrong = format!("`{}` is no value of `where`", quote(text.get_ref()));
+                let problem = Problem::error(Code::BadValue, wrong).help(format!(
+                    "it is {}",
+                    alternatives(WHERE.map(|(name, _)| name))
+                ));
+                reader.push(text.span(), problem);
             }
         }
     }

@@ -214,20 +214,32 @@ struct Bounded<R> {
 
 impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
         let read = buffer.filled().get(before..).unwrap_or_default();
+        match this.look(read) {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(error) => {
+                // Whoever fails has read nothing.
+                buffer.set_filled(before);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl<R> Bounded<R> {
+    fn look(&mut self, read: &[u8]) -> io::Result<()> {
         let limit = self.flow.limit;
         for part in read.split_inclusive(|byte| *byte == b'\n') {
             self.line = self.line.saturating_add(part.len());
             if self.line > limit {
-                return Poll::Ready(Err(self
-                    .flow
-                    .cut("it wrote a longer message than is taken")));
+                return Err(self.flow.cut("it wrote a longer message than is taken"));
             }
             if part.ends_with(b"\n") {
                 self.line = 0;
@@ -235,11 +247,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         }
         let since = self.flow.since.fetch_add(read.len(), Ordering::Relaxed);
         if since > limit.saturating_mul(FLOOD) {
-            return Poll::Ready(Err(self
-                .flow
-                .cut("it wrote much more than it was asked for")));
+            return Err(self.flow.cut("it wrote much more than it was asked for"));
         }
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 }
 
