@@ -48,6 +48,7 @@ pub struct Proxy {
     gates: Arc<dyn Gates>,
     state: PathBuf,
     depth: u32,
+    place: String,
     listed: Mutex<Option<Listed>>,
 }
 
@@ -88,6 +89,7 @@ impl Proxy {
         depth: u32,
     ) -> Self {
         Self {
+            place: place.identity(),
             server: Server::new(name, place, bounds, HOP),
             gates,
             state: state.to_path_buf(),
@@ -171,7 +173,7 @@ impl Proxy {
 
     /// A tool as clients are told of it: nothing goes on that a pin does not cover.
     fn shown(&self, offer: &Offer, judged: &Judged, suspicious: bool) -> Tool {
-        let hidden = match standing(judged.pins.as_ref(), &offer.description) {
+        let hidden = match self.standing(judged, &offer.description) {
             Standing::Changed => Some(CHANGED),
             _ if suspicious => Some(SUSPICIOUS),
             _ => None,
@@ -189,6 +191,14 @@ impl Proxy {
         // Hints of a server that nobody trusts: rmcp passes them on as such.
         tool.annotations = offer.tool.annotations.clone().map(without_title);
         tool
+    }
+
+    /// Where nobody knows what was accepted, something else may have been.
+    fn standing(&self, judged: &Judged, description: &Description) -> Standing {
+        let pins = judged.pins.as_ref();
+        pins.map_or(Standing::Changed, |pins| {
+            pins.standing(description, &self.place)
+        })
     }
 
     async fn offered(&self) -> Result<Vec<Tool>, Unavailable> {
@@ -219,6 +229,9 @@ impl Proxy {
             return Ok(None);
         }
         let judged = self.judged().await?;
+        if Chain::current().depth.max(self.depth) >= judged.limit {
+            return Ok(Some(self.unasked(name, &judged)));
+        }
         let offers = self.known(judged.limit).await?;
         let Some(offer) = offers.iter().find(|offer| offer.alias == name) else {
             return Ok(None);
@@ -235,9 +248,7 @@ impl Proxy {
                 trust: judged.server.trust.clone(),
                 access: said.map(|tool| tool.access.clone()).unwrap_or_default(),
                 mode: said.map(|tool| tool.mode.clone()).unwrap_or_default(),
-                description: standing(judged.pins.as_ref(), &offer.description)
-                    .name()
-                    .to_owned(),
+                description: self.standing(&judged, &offer.description).name().to_owned(),
                 ..ToolFacts::default()
             },
             reach: Reach::Unknown,
@@ -246,6 +257,23 @@ impl Proxy {
             provider: self.server.name().to_owned(),
             ..Served::default()
         }))
+    }
+
+    /// What is known of a tool whose server is not asked any more: the gate denies the call, and
+    /// records it.
+    fn unasked(&self, name: &str, judged: &Judged) -> Served {
+        Served {
+            tool: ToolFacts {
+                server: self.server.name().to_owned(),
+                name: name.to_owned(),
+                trust: judged.server.trust.clone(),
+                description: Standing::Changed.name().to_owned(),
+                ..ToolFacts::default()
+            },
+            reach: Reach::Nothing,
+            provider: self.server.name().to_owned(),
+            ..Served::default()
+        }
     }
 
     async fn answer(&self, call: Call<'_>) -> CallToolResult {
@@ -300,11 +328,6 @@ impl Toolset for Proxy {
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallToolResult> {
         self.answer(call).boxed()
     }
-}
-
-/// Where nobody knows what was accepted, something else may have been.
-fn standing(pins: Option<&Pins>, description: &Description) -> Standing {
-    pins.map_or(Standing::Changed, |pins| pins.standing(description))
 }
 
 fn without_title(mut hints: ToolAnnotations) -> ToolAnnotations {

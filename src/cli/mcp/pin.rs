@@ -17,7 +17,7 @@ use crate::mcp::proxy::HOP;
 use crate::mcp::rmcp::model as rmcp_model;
 use crate::mcp::stdio;
 use crate::upstream::server::pins::{Description, Pins, Standing};
-use crate::upstream::server::{Bounds, Server};
+use crate::upstream::server::{Bounds, Place as ServerPlace, Server};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -49,7 +49,24 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     }
     let state = args.place.state();
     let mut pins = Pins::read(&state, &args.name)?;
-    let tools: Vec<Description> = args.list()?.iter().map(Description::of).collect();
+    let directory = std::env::current_dir()
+        .and_then(|dir| dir.canonicalize())
+        .map_err(|error| format!("there is no working directory: {error}"))?;
+    let place = args.server.place(&directory)?;
+    let identity = place.identity();
+    let tools: Vec<Description> = args.list(place)?.iter().map(Description::of).collect();
+    if pins.names().next().is_some() && pins.place() != identity {
+        writeln!(
+            out,
+            "another server: what was accepted is of {}",
+            visible(pins.place())
+        )?;
+        writeln!(
+            out,
+            "                and this one is          {}",
+            visible(&identity)
+        )?;
+    }
     for name in &args.accept {
         if !tools.iter().any(|tool| tool.name() == name) {
             return Err(format!("the server `{}` has no tool `{name}`", args.name).into());
@@ -57,7 +74,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     }
     let mut open = Vec::new();
     for tool in &tools {
-        let standing = pins.standing(tool);
+        let standing = pins.standing(tool, &identity);
         show(tool, standing, &pins, out)?;
         if standing != Standing::Accepted {
             open.push(tool);
@@ -83,6 +100,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     }
     confirm(&args.name)?;
     let now = Timestamp::now().to_string();
+    pins.move_to(&identity);
     for tool in &open {
         pins.accept(tool, &now);
     }
@@ -115,10 +133,7 @@ impl Args {
         }
     }
 
-    fn list(&self) -> Result<Vec<Tool>, String> {
-        let directory = std::env::current_dir()
-            .map_err(|error| format!("there is no working directory: {error}"))?;
-        let place = self.server.place(&directory)?;
+    fn list(&self, place: ServerPlace) -> Result<Vec<Tool>, String> {
         let runtime = stdio::runtime().map_err(|error| error.to_string())?;
         runtime.block_on(async {
             let server = Server::new(&self.name, place, Bounds::default(), HOP);

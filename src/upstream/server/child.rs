@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
@@ -61,6 +62,26 @@ pub struct Program {
 }
 
 impl Program {
+    /// Its command line; with the folder, where a word of it names something there.
+    pub(super) fn identity(&self) -> String {
+        let words: Vec<_> = self
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        let of_folder = self.words.iter().any(|word| {
+            let path = Path::new(word);
+            path.is_relative()
+                && !word.is_empty()
+                && self.directory.join(path).symlink_metadata().is_ok()
+        });
+        let folder = of_folder.then(|| self.directory.to_string_lossy());
+        match folder {
+            Some(folder) => json!({"command": words, "in": folder}).to_string(),
+            None => json!({"command": words}).to_string(),
+        }
+    }
+
     /// Starts it.
     ///
     /// # Errors

@@ -57,6 +57,18 @@ pub enum Place {
     Web(Address),
 }
 
+impl Place {
+    /// What a pin is bound to: whoever takes a server's name and its words, but is started by another
+    /// command line or has another address, is another server.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Child(program) => program.identity(),
+            Self::Web(address) => address.identity(),
+        }
+    }
+}
+
 /// What a server may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {

@@ -49,6 +49,8 @@ pub enum Standing {
 pub struct Pins {
     v: u32,
     server: String,
+    /// What [`super::Place::identity`] said when they were accepted.
+    place: String,
     tools: BTreeMap<String, Pin>,
 }
 
@@ -163,7 +165,7 @@ impl Pins {
                 return Ok(Self {
                     v: VERSION,
                     server: server.to_owned(),
-                    tools: BTreeMap::new(),
+                    ..Self::default()
                 });
             }
             Err(error) => return Err(failed(&words(&error))),
@@ -180,12 +182,28 @@ impl Pins {
         Ok(pins)
     }
 
-    /// What they say of a description.
+    /// Where the server was that they were accepted of; empty if nothing was.
     #[must_use]
-    pub fn standing(&self, description: &Description) -> Standing {
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// From now on they are of a server there. What was accepted of another one is forgotten.
+    pub fn move_to(&mut self, place: &str) {
+        if self.place != place {
+            self.tools.clear();
+            place.clone_into(&mut self.place);
+        }
+    }
+
+    /// What they say of a description by a server that is there.
+    #[must_use]
+    pub fn standing(&self, description: &Description, place: &str) -> Standing {
         match self.tools.get(description.name()) {
             None => Standing::New,
-            Some(pin) if pin.sha256 == description.digest => Standing::Accepted,
+            Some(pin) if pin.sha256 == description.digest && self.place == place => {
+                Standing::Accepted
+            }
             Some(_) => Standing::Changed,
         }
     }
@@ -359,12 +377,17 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         for server in ["mail", "../../Mail", ""] {
             let mut pins = Pins::read(state.path(), server).unwrap();
-            assert_eq!(pins.standing(&tool("Sends.")), Standing::New);
+            assert_eq!(pins.standing(&tool("Sends."), "here"), Standing::New);
+            pins.move_to("here");
             pins.accept(&tool("Sends."), "2026-01-01T00:00:00Z");
             pins.write(state.path()).unwrap();
             let pins = Pins::read(state.path(), server).unwrap();
-            assert_eq!(pins.standing(&tool("Sends.")), Standing::Accepted);
-            assert_eq!(pins.standing(&tool("Sends all.")), Standing::Changed);
+            assert_eq!(pins.standing(&tool("Sends."), "here"), Standing::Accepted);
+            assert_eq!(pins.standing(&tool("Sends."), "there"), Standing::Changed);
+            assert_eq!(
+                pins.standing(&tool("Sends all."), "here"),
+                Standing::Changed
+            );
             assert_eq!(pins.accepted("send"), Some(tool("Sends.")));
             #[cfg(unix)]
             {

@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
+use serde_json::json;
 use sse_stream::Sse;
 use url::{Host, Url};
 
@@ -65,6 +66,10 @@ impl Address {
     #[must_use]
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
+    }
+
+    pub(super) fn identity(&self) -> String {
+        json!({"url": self.url.as_str()}).to_string()
     }
 
     pub(super) fn connect(
@@ -198,6 +203,32 @@ impl StreamableHttpClient for Hopping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_depth_stands_in_a_header_too() {
+        let hop = Hop {
+            key: "example.com/depth",
+            header: "x-depth",
+        };
+        let client = Hopping {
+            client: reqwest_client(),
+            hop,
+        };
+        let message = |meta: serde_json::Value| -> ClientJsonRpcMessage {
+            serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list",
+                "params": {"_meta": meta}}))
+            .unwrap()
+        };
+        let headers = client.with_depth(&message(json!({"example.com/depth": 2})), Headers::new());
+        assert_eq!(headers.get("x-depth").unwrap(), "2");
+        let headers = client.with_depth(&message(json!({})), Headers::new());
+        assert!(headers.is_empty());
+    }
+
+    fn reqwest_client() -> reqwest::Client {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        reqwest::Client::new()
+    }
 
     #[test]
     fn only_this_machine_is_reached_in_the_clear() {
