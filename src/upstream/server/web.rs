@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue};
 use futures_util::stream::BoxStream;
 use reqwest::redirect::Policy;
-use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcMessage};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -117,10 +117,10 @@ type Failure = StreamableHttpError<reqwest::Error>;
 
 impl Hopping {
     fn with_depth(&self, message: &ClientJsonRpcMessage, mut headers: Headers) -> Headers {
-        let JsonRpcMessage::Request(request) = message else {
-            return headers;
-        };
-        let depth = request.request.get_meta().0.get(self.hop.key);
+        // As it is written: rmcp keeps `_meta` in more than one place.
+        let written = serde_json::to_value(message).unwrap_or_default();
+        let meta = written.pointer("/params/_meta");
+        let depth = meta.and_then(|meta| meta.get(self.hop.key));
         if let Some(value) = depth.and_then(|depth| depth.to_string().parse().ok()) {
             headers.insert(HeaderName::from_static(self.hop.header), value);
         }
@@ -203,6 +203,9 @@ impl StreamableHttpClient for Hopping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmcp::model::{
+        ClientRequest, GetMeta, ListToolsRequest, NumberOrString, RequestMetaObject,
+    };
 
     #[test]
     fn the_depth_stands_in_a_header_too() {
@@ -215,12 +218,14 @@ mod tests {
             hop,
         };
         let message = |meta: serde_json::Value| -> ClientJsonRpcMessage {
-            serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list",
-                "params": {"_meta": meta}}))
-            .unwrap()
+            let mut request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+            let meta: RequestMetaObject = serde_json::from_value(meta).unwrap();
+            *request.get_meta_mut() = meta;
+            ClientJsonRpcMessage::request(request, NumberOrString::Number(1))
         };
         let headers = client.with_depth(&message(json!({"example.com/depth": 2})), Headers::new());
-        assert_eq!(headers.get("x-depth").unwrap(), "2");
+        let depth = headers.get(&HeaderName::from_static("x-depth")).unwrap();
+        assert_eq!(depth, "2");
         let headers = client.with_depth(&message(json!({})), Headers::new());
         assert!(headers.is_empty());
     }
