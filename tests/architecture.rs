@@ -27,6 +27,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("ship", 3, &[]),
     ("distribution", 3, &[]),
     ("http", 3, &[]),
+    ("upstream", 3, &[]),
     ("workbench", 3, &[]),
     ("hook", 4, &[]),
     ("mcp", 4, &[]),

@@ -3,6 +3,8 @@
 mod config;
 mod copilot;
 pub(super) mod memory;
+mod pin;
+mod proxy;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,6 +34,10 @@ enum Verb {
     Memory(memory::Args),
     /// Print what a client needs in its settings to find a server
     Config(config::Args),
+    /// Serve the tools of another MCP server, governed, over stdio
+    Proxy(proxy::Args),
+    /// Show how an MCP server describes its tools, and accept that
+    Pin(pin::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -49,6 +55,8 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Copilot(args) => copilot::run(&args),
         Verb::Memory(args) => memory::run(&args),
         Verb::Config(args) => config::run(&args, out),
+        Verb::Proxy(args) => proxy::run(&args),
+        Verb::Pin(args) => pin::run(&args, out),
     }
 }
 

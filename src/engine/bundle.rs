@@ -12,6 +12,7 @@ use super::containment::Containment;
 use super::decision::{Effect, Obligation};
 use super::entity::Entities;
 use super::exception::Exception;
+use super::injection::Injection;
 use super::pattern::Pattern;
 use super::redaction::Redaction;
 use super::request::ResourceSet;
@@ -124,6 +125,8 @@ pub struct Settings {
     pub redaction: Redaction,
     /// Which policies are left out, where, and until when.
     pub exceptions: Vec<Exception>,
+    /// What looks like an injection.
+    pub injection: Injection,
     /// What stands behind this program.
     pub upstreams: Upstreams,
     /// Which layer set a key, by its dotted name.

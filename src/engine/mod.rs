@@ -18,6 +18,7 @@ pub mod decision;
 pub mod entity;
 pub mod exception;
 pub mod explain;
+pub mod injection;
 pub mod pattern;
 pub mod permission;
 pub mod program;

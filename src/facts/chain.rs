@@ -93,6 +93,13 @@ pub fn agents_above(names: &[String]) -> u32 {
         .saturating_sub(1)
 }
 
+/// The nearest agent above this process, as far as the system's own list of processes shows. Linux
+/// only; elsewhere none.
+#[must_use]
+pub fn agent_above(names: &[String]) -> Option<String> {
+    ancestors().find(|program| names.contains(program))
+}
+
 /// The programs of the processes above this one, the nearest first.
 #[cfg(target_os = "linux")]
 fn ancestors() -> impl Iterator<Item = String> {

@@ -181,6 +181,8 @@ pub struct Served {
     pub reach: Reach,
     /// How an MCP server behind this program describes the tool; empty for any other.
     pub description: String,
+    /// SHA-256 over what a pin covers of that description, in hexadecimal; empty for any other.
+    pub pin: String,
     /// Whose data the call is about, as its arguments say.
     pub entity: Option<String>,
     /// Who answers the call.

@@ -12,6 +12,7 @@ pub mod place;
 mod recording;
 mod requests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,9 +26,11 @@ use crate::engine::action::Action;
 use crate::engine::bundle::{Bundle, Handling, Limits, LogLevel, OnFailure, Settings};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation, Reason};
 use crate::engine::exception::Used;
-use crate::engine::pattern::Haystack;
+use crate::engine::injection::Said;
+use crate::engine::pattern::{Haystack, PatternError};
 use crate::engine::redaction;
 use crate::engine::request::{Request, Resource};
+use crate::engine::upstream::Server;
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
@@ -163,6 +166,37 @@ impl Gate {
         self.bundle()
             .map(|bundle| bundle.settings.limits.clone())
             .unwrap_or_default()
+    }
+
+    /// What `upstreams.toml` says of an MCP server behind this program; of one that it does not
+    /// name, that nobody trusts it.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Server {
+        let servers = self
+            .bundle()
+            .map(|bundle| &bundle.settings.upstreams.servers);
+        let mut servers = servers.into_iter().flatten();
+        let found = servers.find(|server| server.name == name).cloned();
+        found.unwrap_or_else(|| Server {
+            name: name.to_owned(),
+            trust: "sandboxed".to_owned(),
+            tools: Vec::new(),
+        })
+    }
+
+    /// The signals of `injection.toml` in how a server describes a tool; nothing where there are no
+    /// policies, and nothing passes.
+    ///
+    /// # Errors
+    /// If an expression does not compile, which reading the policies excluded.
+    pub fn signals_of(&self, description: &str) -> Result<BTreeSet<String>, PatternError> {
+        match self.bundle() {
+            Some(bundle) => bundle
+                .settings
+                .injection
+                .find(&[description], Said::Description),
+            None => Ok(BTreeSet::new()),
+        }
     }
 
     fn bundle(&self) -> Option<&Bundle> {

@@ -359,6 +359,9 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
             ),
             ("execution_time_ms".to_owned(), json!(took)),
         ]);
+        if !served.pin.is_empty() {
+            fields.insert("description_pin".to_owned(), json!(served.pin));
+        }
     }
     if let (Some(fields), Some(class)) = (detail.as_object_mut(), fault_text(told)) {
         fields.insert("fault".to_owned(), class);

@@ -19,7 +19,8 @@ use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
 use crate::engine::containment::Places;
 use crate::engine::decision::FaultClass;
-use crate::engine::pattern::{Haystack, PatternScope};
+use crate::engine::injection::Said;
+use crate::engine::pattern::{Haystack, PatternError, PatternScope};
 use crate::engine::redaction;
 use crate::engine::request::{Agent, Context, Request, Resource, TextFacts};
 use crate::facts::chain::{Lineage, agents_above};
@@ -138,6 +139,10 @@ pub(super) fn questions<'a>(
         }
         (None, Body::Call(call)) if event.name != EventName::PreMcpToolCall => {
             asker.at_home(call, here, |asker| asker.call(call))?
+        }
+        (Some(served), Body::Content { content, .. }) if !served.tool.trust.is_empty() => {
+            asker.context.signals = asker.signals(content)?;
+            asker.texts(event.name, &event.body, &tool)
         }
         (_, body) => asker.texts(event.name, body, &tool),
     };
@@ -291,6 +296,15 @@ impl Asker<'_> {
         Ok(found)
     }
 
+    /// What looks like an injection in what a tool of another MCP server answered. Names are texts too.
+    fn signals(&self, content: &Value) -> Result<BTreeSet<String>, Fault> {
+        let mut all = Vec::new();
+        tools::texts(content, &mut all);
+        names(content, &mut all);
+        let injection = &self.bundle.settings.injection;
+        injection.find(&all, Said::Result).map_err(unmatched)
+    }
+
     fn ask(&self, action: Action, resource: Resource, context: &Context) -> Request {
         Request {
             principal: self.agent.clone(),
@@ -315,6 +329,26 @@ fn distinct<T: Clone + Eq + Hash>(mut things: Vec<T>) -> Result<Vec<T>, Fault> {
         )));
     }
     Ok(things)
+}
+
+fn names<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                found.push(name);
+                names(value, found);
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|value| names(value, found)),
+        _ => {}
+    }
+}
+
+fn unmatched(error: PatternError) -> Fault {
+    Fault {
+        class: FaultClass::EvaluationError,
+        text: format!("a signal of injection.toml does not compile: {}", error.0),
+    }
 }
 
 fn display(path: &Path) -> String {

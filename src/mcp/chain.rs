@@ -26,6 +26,11 @@ pub const DEPTH_ARGUMENT: &str = "_depth";
 /// The HTTP header by which the depth is passed on to a service that knows no `_meta`.
 pub const DEPTH_HEADER: &str = "x-copilot-bridge-depth";
 
+tokio::task_local! {
+    /// The chain that is being served, for whoever lists tools on its behalf.
+    static CURRENT: Chain;
+}
+
 /// A longer id of a chain, or state of a trace, is not taken.
 const LONGEST: usize = 512;
 
@@ -56,6 +61,21 @@ pub(super) struct Served {
 }
 
 impl Chain {
+    /// The chain on whose behalf this task runs; a new one if there is none.
+    #[must_use]
+    pub fn current() -> Self {
+        CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self {
+            id: fresh(),
+            depth: 0,
+            trace: None,
+        })
+    }
+
+    /// Does something on behalf of this chain.
+    pub(super) async fn on_behalf<T>(&self, work: impl Future<Output = T>) -> T {
+        CURRENT.scope(self.clone(), work).await
+    }
+
     /// What `_meta` of a call on behalf of this one says.
     #[must_use]
     pub fn passed_on(&self) -> JsonObject {

@@ -10,6 +10,8 @@ pub mod copilot;
 mod door;
 pub mod http;
 pub mod memory;
+#[cfg(unix)]
+pub mod proxy;
 pub mod stdio;
 pub mod toolset;
 
@@ -128,6 +130,12 @@ impl Bridge {
         self
     }
 
+    /// Whoever knows the policies, for those who offer something.
+    #[must_use]
+    pub fn gates(&self) -> Arc<dyn Gates> {
+        Arc::clone(&self.0.door.gates)
+    }
+
     /// The toolset that has a tool of that name, and what policies may ask of the call.
     async fn find(
         &self,
@@ -155,7 +163,7 @@ impl Bridge {
         let (name, chain) = (params.name.as_ref(), &entered.chain);
         let door = &self.0.door;
         let caller = door.caller(&context, chain);
-        let (toolset, mut served) = match self.find(name, &arguments).await {
+        let (toolset, mut served) = match chain.on_behalf(self.find(name, &arguments)).await {
             Ok(Some(found)) => found,
             Ok(None) => {
                 // Whoever tries names is in the record.
@@ -363,17 +371,31 @@ impl ServerHandler for Bridge {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut tools: Vec<rmcp::model::Tool> = Vec::new();
+        let (chains, mut none) = (&self.0.chains, JsonObject::new());
+        let entered = chains.enter(&context.meta, headers(&context), &mut none);
+        let mut missing = None;
         for toolset in &self.0.toolsets {
-            for tool in toolset.tools().await.map_err(internal)? {
+            let listed = match entered.chain.on_behalf(toolset.tools()).await {
+                Ok(listed) => listed,
+                // One that is away takes no tools from the others.
+                Err(unavailable) => {
+                    missing = Some(unavailable);
+                    continue;
+                }
+            };
+            for tool in listed {
                 if tools.iter().all(|known| known.name != tool.name) {
                     tools.push(tool);
                 }
             }
         }
-        Ok(ListToolsResult::with_all_items(tools))
+        match missing {
+            Some(unavailable) if tools.is_empty() => Err(internal(unavailable)),
+            _ => Ok(ListToolsResult::with_all_items(tools)),
+        }
     }
 
     async fn call_tool(

@@ -27,7 +27,7 @@ const LIMIT: u64 = 16 << 20;
 const MAGIC: &[u8; 8] = b"cbbundle";
 
 /// The version of the form. Every change to `Bundle` or to the codec raises it.
-const FORM: u32 = 9;
+const FORM: u32 = 10;
 
 const ENDING: &str = ".bundle";
 

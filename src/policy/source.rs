@@ -43,6 +43,10 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         include_str!("../../policies/entities.toml"),
     ),
     (
+        "injection.toml",
+        include_str!("../../policies/injection.toml"),
+    ),
+    (
         "permission.cedar",
         include_str!("../../policies/permission.cedar"),
     ),
@@ -65,12 +69,13 @@ pub const EMBEDDED: &[(&str, &str)] = &[
 ];
 
 /// The TOML files that this version reads.
-pub const SETTINGS_FILES: [&str; 7] = [
+pub const SETTINGS_FILES: [&str; 8] = [
     "approvers.toml",
     "bridge.toml",
     "containment.toml",
     "entities.toml",
     exceptions::FILE,
+    "injection.toml",
     "permission.toml",
     "upstreams.toml",
 ];
@@ -82,7 +87,7 @@ const DIRECTORIES: [(&str, &str); 2] = [(redaction::DIR, ".toml"), (rosters::DIR
 pub const TESTS: &str = "tests";
 
 /// Names that belong to policies, but that this version does not read.
-const UNSUPPORTED: [&str; 3] = ["injection.toml", "intents.toml", "llm.toml"];
+const UNSUPPORTED: [&str; 2] = ["intents.toml", "llm.toml"];
 
 /// The files of one layer, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,12 +22,15 @@ mod export;
 mod fixtures;
 mod hook;
 mod identity;
+mod injection;
 #[path = "../made_record.rs"]
 mod made_record;
 #[cfg(all(unix, feature = "serve"))]
 mod mcp;
 #[cfg(all(unix, feature = "serve"))]
 mod mcp_memory;
+#[cfg(all(unix, feature = "serve"))]
+mod mcp_proxy;
 mod mirrors;
 #[cfg(unix)]
 mod openclaw;

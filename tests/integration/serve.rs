@@ -559,7 +559,13 @@ fn clients_are_told_what_they_need_and_no_token() {
         assert!(bearer.starts_with("Bearer ${"), "{bearer}");
         // What is started by that command line is a server.
         let told = config(&[client, "--workspace", "."]);
-        let found = told.pointer(pointer).unwrap();
+        let name = if client == "openclaw" {
+            "copilot"
+        } else {
+            "openclaw-memory"
+        };
+        let pointer = pointer.replace("copilot-bridge", name);
+        let found = told.pointer(&pointer).unwrap();
         let words = found["args"].as_array().unwrap();
         let words = words.iter().map(|word| word.as_str().unwrap());
         let program = std::path::Path::new(found["command"].as_str().unwrap());

@@ -1,11 +1,12 @@
 //! A call of a tool that this program serves over MCP, as requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Asker, Fault, distinct, input as refused};
+use super::{Asker, Fault, distinct, input as refused, unmatched};
 use crate::engine::action::Action;
+use crate::engine::injection::Said;
 use crate::engine::request::{Context, Request, Resource};
 use crate::gate::event::{Reach, Served, ToolCall};
 
@@ -14,7 +15,15 @@ const VALUES: usize = 4096;
 
 impl Asker<'_> {
     pub(super) fn served(&self, served: &Served, call: &ToolCall) -> Result<Vec<Request>, Fault> {
+        let injection = &self.bundle.settings.injection;
+        let signals = match served.tool.trust.as_str() {
+            "" => BTreeSet::new(),
+            _ => injection
+                .find(&[&served.description], Said::Description)
+                .map_err(unmatched)?,
+        };
         let context = Context {
+            signals,
             tool: served.tool.qualified(),
             patterns: self.patterns(&call.args)?,
             input: input(&call.args)?,

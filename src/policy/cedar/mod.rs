@@ -407,7 +407,13 @@ pub(super) fn check_references(
         let unknown_patterns = patterns
             .filter(|name| !settings.patterns.iter().any(|known| known.id == **name))
             .map(|name| (Code::UndefinedPattern, "no file defines the pattern", name));
-        for (code, text, name) in unknown_labels.chain(unknown_patterns) {
+        let is_signal = |name: &String| settings.injection.knows(name);
+        let signals = located.references.signals.iter();
+        let unknown_signals = signals
+            .filter(|name| !is_signal(name))
+            .map(|name| (Code::UndefinedPattern, "no file defines the signal", name));
+        let unknown = unknown_labels.chain(unknown_patterns);
+        for (code, text, name) in unknown.chain(unknown_signals) {
             let problem = Problem::warning(code, format!("{text} `{}`", quote(name)));
             let at = literal(&located.file, &located.span, name);
             problems.push(problem.at(&located.file, at));

@@ -13,6 +13,8 @@ pub(in crate::policy) struct References {
     pub(in crate::policy) labels: BTreeSet<String>,
     /// Patterns of `permission.toml`.
     pub(in crate::policy) patterns: BTreeSet<String>,
+    /// Signals of `injection.toml`.
+    pub(in crate::policy) signals: BTreeSet<String>,
     /// Labels, one of which the resource has to carry for the policy to hold.
     pub(in crate::policy) requires: Vec<String>,
 }
@@ -91,6 +93,7 @@ fn visit(expr: &Expr, found: &mut References) {
                 match attr.as_str() {
                     "labels" | "beside" => texts(right, &mut found.labels),
                     "patterns" => texts(right, &mut found.patterns),
+                    "signals" => texts(right, &mut found.signals),
                     _ => {}
                 }
             }

@@ -5,6 +5,7 @@ pub mod bridge;
 pub mod containment;
 pub mod entities;
 pub mod exceptions;
+pub mod injection;
 mod merge;
 mod mirrors;
 pub mod permission;
@@ -64,6 +65,7 @@ pub(super) fn load(sources: &[Source], care: Care<'_>, problems: &mut Vec<Proble
                 "approvers.toml" => approvers::apply,
                 "bridge.toml" => bridge::apply,
                 "containment.toml" => containment::apply,
+                "injection.toml" => injection::apply,
                 "permission.toml" => permission::apply,
                 "upstreams.toml" => upstreams::apply,
                 _ => continue,

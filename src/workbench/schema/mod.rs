@@ -9,6 +9,7 @@ mod bundle;
 mod containment;
 mod entities;
 mod exceptions;
+mod injection;
 mod permission;
 mod redaction;
 mod shape;
@@ -47,6 +48,7 @@ pub fn documents() -> Vec<Document> {
         containment::document(),
         entities::document(),
         exceptions::document(),
+        injection::document(),
         permission::document(),
         redaction::document(),
         suite::document(),
@@ -78,6 +80,10 @@ pub const FILES: &[(&str, &str)] = &[
     (
         ".schemas/exceptions.json",
         include_str!("../../../schemas/policy/exceptions.json"),
+    ),
+    (
+        ".schemas/injection.json",
+        include_str!("../../../schemas/policy/injection.json"),
     ),
     (
         ".schemas/permission.json",

@@ -12,6 +12,10 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         include_str!("../../../policies/tests/commands.toml"),
     ),
     (
+        "tests/injection.toml",
+        include_str!("../../../policies/tests/injection.toml"),
+    ),
+    (
         "tests/paths.toml",
         include_str!("../../../policies/tests/paths.toml"),
     ),
