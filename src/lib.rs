@@ -9,10 +9,10 @@
 //!
 //! | floor | rooms | what they are |
 //! |---|---|---|
-//! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
+//! | 0 law | [`engine`] [`wire`] | requests and a bundle in, a decision out; pure. What an address and a schema are |
 //! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`keys`] [`approvals`] [`policy`] | what is true, what happened, what goes on, what is set, who signs, who approved, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
-//! | 3 hands | [`distribution`] [`sandbox`] [`scrub`] `ship` [`workbench`] | brings policies to many machines, what holds a program that runs, takes secrets out of files, sends the record on, tells what policies do |
+//! | 3 hands | [`distribution`] [`sandbox`] [`scrub`] `ship` `upstream` [`workbench`] | brings policies to many machines, what holds a program that runs, takes secrets out of files, sends the record on, calls the services behind us, tells what policies do |
 //! | 4 doors | [`hook`] `mcp` | what calls us |
 //! | 5 threshold | [`setup`] [`cli`] [`exit`] | how we are installed and used |
 
@@ -36,4 +36,7 @@ pub mod scrub;
 pub mod setup;
 #[cfg(feature = "serve")]
 pub mod ship;
+#[cfg(feature = "serve")]
+pub mod upstream;
+pub mod wire;
 pub mod workbench;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 /// Each room, its floor, and the rooms on its own floor that it may use.
 const ROOMS: &[(&str, u8, &[&str])] = &[
     ("engine", 0, &[]),
+    ("wire", 0, &[]),
     ("facts", 1, &[]),
     ("audit", 1, &[]),
     ("log", 1, &["audit"]),
@@ -25,6 +26,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("scrub", 3, &[]),
     ("ship", 3, &[]),
     ("distribution", 3, &[]),
+    ("upstream", 3, &[]),
     ("workbench", 3, &[]),
     ("hook", 4, &[]),
     ("mcp", 4, &[]),

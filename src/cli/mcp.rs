@@ -1,6 +1,8 @@
 //! `mcp`: the MCP servers over stdio.
 
+mod books;
 mod copilot;
+pub(crate) mod services;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ use super::Outcome;
 use super::place::Place;
 use super::standing::Standing;
 use crate::exit::Exit;
-use crate::mcp::{About, Bridge, stdio};
+use crate::mcp::{About, Bridge, Gates, stdio};
 
 /// Serve tools to MCP clients, each call judged by the policies
 #[derive(Debug, clap::Args)]
@@ -25,6 +27,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Serve what Copilot can do in a workspace, over stdio: what OpenClaw and others start
     Copilot(copilot::Args),
+    /// Serve the HTTP services of `upstreams.toml` and what governs agents, over stdio
+    Services(services::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -40,6 +44,7 @@ pub(crate) struct Served {
 pub(crate) fn run(args: Args, _: &mut dyn Write) -> Outcome {
     match args.verb {
         Verb::Copilot(args) => copilot::run(&args),
+        Verb::Services(args) => services::run(&args),
     }
 }
 
@@ -63,8 +68,20 @@ impl Served {
         instructions: &str,
         offer: impl FnOnce(Bridge, &std::path::Path) -> Result<Bridge, String>,
     ) -> Outcome {
+        self.serve_by(name, instructions, |bridge, workspace, _| {
+            offer(bridge, workspace)
+        })
+    }
+
+    /// The same, for what asks the gate by itself as well.
+    fn serve_by(
+        &self,
+        name: &str,
+        instructions: &str,
+        offer: impl FnOnce(Bridge, &std::path::Path, Arc<dyn Gates>) -> Result<Bridge, String>,
+    ) -> Outcome {
         let workspace = self.workspace()?;
-        let gates = Arc::new(Standing::new(&self.place, &workspace, true));
+        let gates: Arc<dyn Gates> = Arc::new(Standing::new(&self.place, &workspace, true));
         let about = About {
             name: name.to_owned(),
             instructions: instructions.to_owned(),
@@ -74,7 +91,8 @@ impl Served {
                 .to_owned(),
             private: true,
         };
-        stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;
+        let bridge = Bridge::new(about, Arc::clone(&gates));
+        stdio::serve(|| offer(bridge, &workspace, gates))?;
         Ok(Exit::Ok)
     }
 }

@@ -28,6 +28,7 @@ use crate::engine::exception::Used;
 use crate::engine::pattern::Haystack;
 use crate::engine::redaction;
 use crate::engine::request::{Request, Resource};
+use crate::engine::upstream::Upstreams;
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
@@ -163,6 +164,26 @@ impl Gate {
         self.bundle()
             .map(|bundle| bundle.settings.limits.clone())
             .unwrap_or_default()
+    }
+
+    /// What it judges by, if there is anything.
+    #[must_use]
+    pub fn policies(&self) -> Option<&Bundle> {
+        self.bundle()
+    }
+
+    /// What stands behind this program, as the policies say.
+    #[must_use]
+    pub fn upstreams(&self) -> Option<&Upstreams> {
+        self.bundle().map(|bundle| &bundle.settings.upstreams)
+    }
+
+    /// What the policies would say of a request, for those who ask beforehand. It is no answer to any
+    /// event: nothing may happen for it, and nothing is recorded.
+    #[must_use]
+    pub fn foretell(&self, request: &Request) -> Option<Decision> {
+        let engine = self.engine.as_ref().ok()?;
+        Some(engine.decide(std::slice::from_ref(request)).decision)
     }
 
     fn bundle(&self) -> Option<&Bundle> {

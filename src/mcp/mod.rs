@@ -5,9 +5,11 @@
 //! protocol of 2026-07-28 and those with `initialize` before it, on the same endpoint (C-13).
 
 mod blocked;
+pub mod bridge_resources;
 pub mod chain;
 pub mod copilot;
 mod door;
+pub mod services;
 pub mod stdio;
 pub mod toolset;
 

@@ -49,6 +49,8 @@ mod requirements;
 mod samples;
 mod sandbox;
 mod scrub;
+#[cfg(all(unix, feature = "serve"))]
+mod services;
 mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;
