@@ -12,7 +12,7 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::{Value, json};
 
 use super::door::Gates;
-use super::services::READ;
+use super::services::{READ, UNUSABLE};
 use super::toolset::{Call, Resources, Unavailable};
 use crate::audit::read;
 use crate::engine::action::Action;
@@ -65,8 +65,8 @@ const FIXED: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Names in these files are people's: they are shown to nobody.
-const PRIVATE: &str = "rosters/";
+/// Names in rosters are people's, and examples in packs look like secrets: they are shown to nobody.
+const PRIVATE: [&str; 2] = ["redaction/", "rosters/"];
 
 /// Where what is shown comes from.
 pub trait Books: fmt::Debug + Send + Sync {
@@ -106,7 +106,7 @@ impl BridgeResources {
         let mut files = Vec::new();
         for (index, source) in sources.iter().enumerate() {
             for file in &source.files {
-                if file.name.starts_with(PRIVATE) {
+                if PRIVATE.iter().any(|folder| file.name.starts_with(folder)) {
                     continue;
                 }
                 // Of two files with one name, the base's has it.
@@ -140,7 +140,7 @@ impl BridgeResources {
 
     fn policies(&self, gate: &Gate) -> Result<Value, String> {
         let files: Vec<String> = self.files()?.into_iter().map(|(uri, _)| uri).collect();
-        let bundle = gate.policies().ok_or("the policies cannot be used")?;
+        let bundle = gate.policies().ok_or(UNUSABLE)?;
         let policies = bundle.policies.iter().map(|policy| {
             json!({
                 "id": policy.id,
@@ -249,6 +249,7 @@ fn autonomy(gate: &Gate) -> Value {
             resource: Asked::Tool(tool.clone()),
             context: Context {
                 event: "pre_tool_use".to_owned(),
+                tool: tool.qualified(),
                 interactive: "no".to_owned(),
                 depth_limit: u32::MAX,
                 ..Context::default()

@@ -27,6 +27,10 @@ use crate::upstream::{Client, Route};
 /// What a read of a resource is called in policies and in the record.
 pub(super) const READ: &str = "resources/read";
 
+/// What is said where there are no policies to go by.
+pub(super) const UNUSABLE: &str =
+    "the policies cannot be used: a person runs `copilot-bridge policy check`";
+
 /// No file is longer that is a resource, in bytes.
 const FILE_LIMIT: u64 = 4 << 20;
 
@@ -41,7 +45,7 @@ pub struct Services {
 /// Services, ready to be called, and the settings that they come from.
 #[derive(Debug, Clone, Default)]
 struct Ready {
-    from: Upstreams,
+    from: Option<Upstreams>,
     clients: Arc<Vec<Client>>,
 }
 
@@ -49,16 +53,18 @@ impl Services {
     /// Those that the policies of `gates` name; with `only`, just that one.
     ///
     /// # Errors
-    /// If there is no service of that name, or one cannot be made ready.
+    /// If there is no service of that name, or one cannot be made ready. Where the policies cannot be
+    /// used, nothing is offered before they can.
     pub fn new(gates: Arc<dyn Gates>, only: Option<&str>) -> Result<Self, String> {
         let services = Self {
             gates,
             only: only.map(str::to_owned),
             ready: Arc::default(),
         };
-        let ready = services
-            .ready()
-            .map_err(|unavailable| unavailable.to_string())?;
+        let ready = match services.ready() {
+            Err(unavailable) if unavailable.0 == UNUSABLE => return Ok(services),
+            ready => ready.map_err(|unavailable| unavailable.to_string())?,
+        };
         match only {
             Some(name) if ready.is_empty() => Err(format!(
                 "no service is called `{name}`: services stand in `upstreams.toml` of the base layer"
@@ -72,9 +78,13 @@ impl Services {
     fn ready(&self) -> Result<Arc<Vec<Client>>, Unavailable> {
         let gate = self.gates.current();
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(upstreams) = gate.upstreams()
-            && *upstreams != ready.from
-        {
+        let Some(upstreams) = gate.upstreams() else {
+            return match &ready.from {
+                Some(_) => Ok(Arc::clone(&ready.clients)),
+                None => Err(Unavailable(UNUSABLE.into())),
+            };
+        };
+        if ready.from.as_ref() != Some(upstreams) {
             let wanted =
                 |service: &&Service| self.only.as_ref().is_none_or(|name| *name == service.name);
             let clients = upstreams.services.iter().filter(wanted).map(Client::new);
@@ -82,7 +92,7 @@ impl Services {
                 .collect::<Result<Vec<Client>, _>>()
                 .map_err(|fault| Unavailable(fault.0.into()))?;
             *ready = Ready {
-                from: upstreams.clone(),
+                from: Some(upstreams.clone()),
                 clients: Arc::new(clients),
             };
         }

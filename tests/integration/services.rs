@@ -198,8 +198,8 @@ fn every_tool_of_the_ted_table_reaches_its_route() {
     // What a person would approve is allowed here, so that it arrives.
     edit(&policies, |text| {
         text.replace(
-            "tier = \"governance\"",
-            "tier = \"governance\"\nmode = \"autonomous\"",
+            "\ntier = \"governance\"",
+            "\ntier = \"governance\"\nmode = \"autonomous\"",
         )
     });
     let mut client = Client::start(&stage, &policies, &token, &[]);
@@ -247,7 +247,7 @@ fn every_tool_of_the_ted_table_reaches_its_route() {
     let record = stage.record();
     let calls: Vec<&Value> = record
         .iter()
-        .filter(|line| line["kind"] == "MCP_TOOL_CALL")
+        .filter(|line| line["kind"] == "mcp_tool_call")
         .collect();
     assert_eq!(calls.len(), 36, "each call, and what came of it");
     let brief = calls
@@ -310,7 +310,7 @@ fn table() -> Vec<(&'static str, Value, &'static str, &'static str, Value)> {
             "ted_mail_list",
             json!({"profile_id": "olumie"}),
             "GET",
-            "/graph/olumie/mail/list?folder=inbox&limit=25&include_personal=false",
+            "/graph/olumie/mail/list?folder=inbox&include_personal=false&limit=25",
             null.clone(),
         ),
         (
@@ -588,7 +588,6 @@ fn resources_are_listed_and_read_without_a_person() {
         "ted://plan",
         "bridge://policies",
         "bridge://policies/autonomy.cedar",
-        "bridge://policies/redaction/secrets.toml",
         "bridge://limits",
         "bridge://autonomy",
         "bridge://config",
@@ -656,7 +655,7 @@ fn the_bridge_tells_what_governs_an_agent() {
     assert_eq!(rows.len(), 20);
     for (name, now, draft, policy) in [
         ("ted_status", "allow", false, "user:mcp-tools"),
-        ("ted_draft_email", "allow", true, "user:mcp-tools"),
+        ("ted_draft_email", "allow", true, "user:served-draft"),
         ("ted_mail_move", "ask", false, "user:ask-governance"),
         ("search", "allow", false, "user:mcp-tools"),
         ("*", "ask", false, "user:ask-upstream"),
@@ -719,8 +718,8 @@ fn a_change_of_upstreams_counts_while_the_server_runs() {
     assert_ne!(client.call("ted_status", &json!({}))["isError"], true);
     edit(&policies, |text| {
         text.replacen(
-            "tier = \"read_only\"\n",
-            "tier = \"read_only\"\nmode = \"never\"\n",
+            "\ntier = \"read_only\"\n",
+            "\ntier = \"read_only\"\nmode = \"never\"\n",
             1,
         )
     });
@@ -735,7 +734,7 @@ fn a_change_of_upstreams_counts_while_the_server_runs() {
     }
     // A broken file lets nothing through.
     edit(&policies, |text| {
-        text.replace("mode = \"never\"", "mode = \"nver\"")
+        text.replace("\nmode = \"never\"", "\nmode = \"nver\"")
     });
     let since = Instant::now();
     loop {
