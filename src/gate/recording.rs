@@ -349,7 +349,7 @@ fn detail(told: &Told<'_>, bundle: Option<&Bundle>) -> Value {
     };
     let served = told.event.and_then(|event| event.served.as_ref());
     if let (Some(fields), Some(served)) = (detail.as_object_mut(), served) {
-        let took = served.took.map(|took| milliseconds(took));
+        let took = served.took.map(milliseconds);
         fields.extend([
             ("entity_context".to_owned(), json!(served.entity)),
             ("provider_used".to_owned(), json!(served.provider)),
