@@ -9,7 +9,7 @@
 //!
 //! | floor | rooms | what they are |
 //! |---|---|---|
-//! | 0 law | [`engine`] | requests and a bundle in, a decision out; pure |
+//! | 0 law | [`engine`] [`wire`] | requests and a bundle in, a decision out; pure. What an address and a schema are |
 //! | 1 books | [`facts`] [`audit`] [`log`] [`config`] [`keys`] [`approvals`] [`policy`] | what is true, what happened, what goes on, what is set, who signs, who approved, what is ruled |
 //! | 2 gate | [`gate`] | event in, outcome out: the road that every door shares |
 //! | 3 hands | [`distribution`] `http` [`openclaw`] [`sandbox`] [`scrub`] `ship` `upstream` [`workbench`] | brings policies to many machines, listens on this one, reads what OpenClaw remembers, what holds a program that runs, takes secrets out of files, sends the record on, asks servers on callers' behalf, tells what policies do |
@@ -39,6 +39,7 @@ pub mod scrub;
 pub mod setup;
 #[cfg(feature = "serve")]
 pub mod ship;
-#[cfg(all(unix, feature = "serve"))]
+#[cfg(feature = "serve")]
 pub mod upstream;
+pub mod wire;
 pub mod workbench;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 /// Each room, its floor, and the rooms on its own floor that it may use.
 const ROOMS: &[(&str, u8, &[&str])] = &[
     ("engine", 0, &[]),
+    ("wire", 0, &[]),
     ("facts", 1, &[]),
     ("audit", 1, &[]),
     ("log", 1, &["audit"]),

@@ -1,10 +1,12 @@
 //! `mcp`: the MCP servers over stdio.
 
+mod books;
 mod config;
 mod copilot;
 pub(super) mod memory;
 mod pin;
 mod proxy;
+pub(crate) mod services;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use super::place::Place;
 use super::standing::Standing;
 use crate::config::depth;
 use crate::exit::Exit;
-use crate::mcp::{About, Bridge, stdio};
+use crate::mcp::{About, Bridge, Gates, stdio};
 
 /// Serve tools to MCP clients, each call judged by the policies
 #[derive(Debug, clap::Args)]
@@ -38,6 +40,8 @@ enum Verb {
     Proxy(proxy::Args),
     /// Show how an MCP server describes its tools, and accept that
     Pin(pin::Args),
+    /// Serve the HTTP services of `upstreams.toml` and what governs agents, over stdio
+    Services(services::Args),
 }
 
 /// What every server over stdio is told on its command line.
@@ -57,6 +61,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> Outcome {
         Verb::Config(args) => config::run(&args, out),
         Verb::Proxy(args) => proxy::run(&args),
         Verb::Pin(args) => pin::run(&args, out),
+        Verb::Services(args) => services::run(&args),
     }
 }
 
@@ -85,8 +90,20 @@ impl Served {
         instructions: &str,
         offer: impl FnOnce(Bridge, &std::path::Path) -> Result<Bridge, String>,
     ) -> Outcome {
+        self.serve_by(name, instructions, |bridge, workspace, _| {
+            offer(bridge, workspace)
+        })
+    }
+
+    /// The same, for what asks the gate by itself as well.
+    fn serve_by(
+        &self,
+        name: &str,
+        instructions: &str,
+        offer: impl FnOnce(Bridge, &std::path::Path, Arc<dyn Gates>) -> Result<Bridge, String>,
+    ) -> Outcome {
         let workspace = self.workspace()?;
-        let gates = Arc::new(Standing::new(&self.place, &workspace, true));
+        let gates: Arc<dyn Gates> = Arc::new(Standing::new(&self.place, &workspace, true));
         let about = About {
             name: name.to_owned(),
             instructions: instructions.to_owned(),
@@ -97,7 +114,8 @@ impl Served {
             depth: depth(|name| std::env::var(name).ok()),
             private: true,
         };
-        stdio::serve(|| offer(Bridge::new(about, gates), &workspace))?;
+        let bridge = Bridge::new(about, Arc::clone(&gates));
+        stdio::serve(|| offer(bridge, &workspace, gates))?;
         Ok(Exit::Ok)
     }
 }

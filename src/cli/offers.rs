@@ -4,10 +4,10 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::mcp::memory;
+use super::mcp::{memory, services};
 use super::place::Place;
-use crate::mcp::Bridge;
 use crate::mcp::copilot::Copilot;
+use crate::mcp::{Bridge, Gates};
 
 /// The server with all that it offers in a workspace.
 ///
@@ -15,10 +15,14 @@ use crate::mcp::copilot::Copilot;
 /// In words, if something that is set up cannot be offered.
 pub(super) fn all(
     bridge: Bridge,
+    gates: &Arc<dyn Gates>,
     workspace: &Path,
     place: &Place,
 ) -> Result<Bridge, Box<dyn Error>> {
-    Ok(bridge
+    let bridge = bridge
         .with_tools(Arc::new(Copilot::new(workspace)))
-        .with_tools(Arc::new(memory::remembered(None, place)?)))
+        .with_tools(Arc::new(memory::remembered(None, place)?));
+    Ok(services::with_services(
+        bridge, gates, place, workspace, None,
+    )?)
 }

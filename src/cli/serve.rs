@@ -67,10 +67,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let bridge = Bridge::new(about, Arc::<Standing>::clone(&gates))
         .metered(Arc::clone(&metrics))
         .bounded(limits.request);
+    let offered: Arc<dyn Gates> = Arc::<Standing>::clone(&gates);
     let end = End::default();
     let house = House {
         rooms: mcp::routes(
-            offers::all(bridge, &workspace, place)?,
+            offers::all(bridge, &offered, &workspace, place)?,
             &limits,
             end.come.clone(),
         ),

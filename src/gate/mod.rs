@@ -30,7 +30,7 @@ use crate::engine::injection::Said;
 use crate::engine::pattern::{Haystack, PatternError};
 use crate::engine::redaction;
 use crate::engine::request::{Request, Resource};
-use crate::engine::upstream::Server;
+use crate::engine::upstream::{Server, Upstreams};
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
@@ -91,6 +91,17 @@ pub struct Passage {
     pub outcome: Outcome,
     /// What was judged, and how; nothing if it did not come that far.
     pub judgement: Option<Trace>,
+}
+
+/// What policies would say, without anything that lets a call through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foretold {
+    /// How strict the answer would be.
+    pub effect: engine::decision::Effect,
+    /// The policies that would decide.
+    pub reasons: Vec<Reason>,
+    /// What would be owed.
+    pub obligations: Vec<Obligation>,
 }
 
 /// What was judged, and how.
@@ -197,6 +208,31 @@ impl Gate {
                 .find(&[description], Said::Description),
             None => Ok(BTreeSet::new()),
         }
+    }
+
+    /// What it judges by, if there is anything.
+    #[must_use]
+    pub fn policies(&self) -> Option<&Bundle> {
+        self.bundle()
+    }
+
+    /// What stands behind this program, as the policies say.
+    #[must_use]
+    pub fn upstreams(&self) -> Option<&Upstreams> {
+        self.bundle().map(|bundle| &bundle.settings.upstreams)
+    }
+
+    /// What the policies would say of a request, for those who ask beforehand. It is no answer to any
+    /// event: nothing may happen for it, and nothing is recorded.
+    #[must_use]
+    pub fn foretell(&self, request: &Request) -> Option<Foretold> {
+        let engine = self.engine.as_ref().ok()?;
+        let decision = engine.decide(std::slice::from_ref(request)).decision;
+        Some(Foretold {
+            effect: decision.effect(),
+            reasons: decision.reasons().to_vec(),
+            obligations: obligations(&decision),
+        })
     }
 
     fn bundle(&self) -> Option<&Bundle> {

@@ -9,11 +9,11 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::Bridge;
 use crate::http::Limits;
 use crate::http::refusals::{Cause, Refusals};
 
@@ -30,7 +30,10 @@ const IDLE: Duration = Duration::from_secs(15 * 60);
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
 /// The server as a route, behind [`crate::http`]. Its sessions end with `over`.
-pub fn routes(bridge: Bridge, limits: &Limits, over: CancellationToken) -> Router {
+pub fn routes<S>(server: S, limits: &Limits, over: CancellationToken) -> Router
+where
+    S: ServerHandler + Clone,
+{
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(IDLE);
     let sessions = Arc::new(sessions);
@@ -41,7 +44,7 @@ pub fn routes(bridge: Bridge, limits: &Limits, over: CancellationToken) -> Route
         .with_max_request_body_bytes(limits.body_bytes)
         .with_cancellation_token(over);
     let service = StreamableHttpService::new(
-        move || io::Result::Ok(bridge.clone()),
+        move || io::Result::Ok(server.clone()),
         Arc::clone(&sessions),
         config,
     );

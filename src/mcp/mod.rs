@@ -5,6 +5,7 @@
 //! protocol of 2026-07-28 and those with `initialize` before it, on the same endpoint (C-13).
 
 mod blocked;
+pub mod bridge_resources;
 pub mod chain;
 pub mod copilot;
 mod door;
@@ -12,6 +13,7 @@ pub mod http;
 pub mod memory;
 #[cfg(unix)]
 pub mod proxy;
+pub mod services;
 pub mod stdio;
 pub mod toolset;
 

@@ -66,6 +66,10 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         "redaction/secrets.toml",
         include_str!("../../policies/redaction/secrets.toml"),
     ),
+    (
+        "upstreams.toml",
+        include_str!("../../policies/upstreams.toml"),
+    ),
 ];
 
 /// The TOML files that this version reads.

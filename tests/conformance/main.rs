@@ -21,10 +21,12 @@ use std::sync::Arc;
 
 use bridge::gate::place::Installation;
 use bridge::gate::{Gate, Sink};
-use bridge::mcp::{About, Bridge, Gates, stdio};
+use bridge::http::Limits;
+use bridge::mcp::{About, Bridge, Gates, http, stdio};
 use bridge::policy::{self, Locations};
 use copilot_bridge as bridge;
 use fixture::{Fixture, Subscribers};
+use tokio_util::sync::CancellationToken;
 use tools::{Files, Tools};
 
 #[derive(Debug)]
@@ -173,12 +175,7 @@ async fn serve(state: PathBuf) -> String {
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let service = bridge::mcp::rmcp::transport::StreamableHttpService::new(
-        move || Ok(fixture.clone()),
-        Arc::new(bridge::mcp::rmcp::transport::streamable_http_server::session::local::LocalSessionManager::default()),
-        bridge::mcp::rmcp::transport::StreamableHttpServerConfig::default().with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*"]),
-    );
-    let router = axum::Router::new().nest_service("/mcp", service);
+    let router = http::routes(fixture, &Limits::default(), CancellationToken::new());
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}/mcp")
 }

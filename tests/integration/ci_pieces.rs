@@ -199,6 +199,7 @@ fn the_commands_of_the_documentation_run() {
         "ci-runner",
         "read-only-reviewer",
         "docs-writer",
+        "ted",
     ] {
         assert!(text.contains(&format!("| `{name}` |")), "{name}");
     }

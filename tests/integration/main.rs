@@ -60,6 +60,8 @@ mod sandbox;
 mod scrub;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
+#[cfg(all(unix, feature = "serve"))]
+mod services;
 mod setup;
 #[cfg(all(unix, feature = "serve"))]
 mod ship;

@@ -400,8 +400,8 @@ fn the_health_checklist_is_answered_row_by_row() {
         ),
         (
             "permission.cedar",
-            "action == Bridge::Action::\"mcp\",\n  resource is Bridge::Tool\n);\n\n@id(\"custom",
-            "action == Bridge::Action::\"mcp\",\n  resource is Bridge::Tool\n)\nwhen { resource.known };\n\n@id(\"custom",
+            "unless { resource.tier != \"\" || resource.trust != \"\" };",
+            "when { resource.known };",
             "08",
         ),
         (

@@ -231,7 +231,7 @@ fn what_is_wrong_with_a_test_is_underlined() {
         (
             one("command = \"ls\"\ndecision = \"ask\"\nargs = {}"),
             "^^",
-            "`args` belongs to `tool` or `result`",
+            "`args` belongs to `tool`, `result` or `served`",
         ),
         (
             one("command = \"ls\"\ndecision = \"ask\"\nonly = true"),

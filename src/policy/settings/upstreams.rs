@@ -1,7 +1,7 @@
 //! `upstreams.toml`: what stands behind this program.
 
-pub(crate) mod servers;
-mod services;
+pub mod servers;
+pub mod services;
 
 use super::table::{Key, Merge, Reader, Table, key};
 use crate::engine::bundle::Settings;

@@ -14,6 +14,7 @@ mod permission;
 mod redaction;
 mod shape;
 mod suite;
+mod upstreams;
 
 use cedar_policy::SchemaFragment;
 use serde_json::{Map, Value, json};
@@ -52,6 +53,7 @@ pub fn documents() -> Vec<Document> {
         permission::document(),
         redaction::document(),
         suite::document(),
+        upstreams::document(),
     ]
 }
 
@@ -96,6 +98,10 @@ pub const FILES: &[(&str, &str)] = &[
     (
         ".schemas/tests.json",
         include_str!("../../../schemas/policy/tests.json"),
+    ),
+    (
+        ".schemas/upstreams.json",
+        include_str!("../../../schemas/policy/upstreams.json"),
     ),
 ];
 
@@ -250,6 +256,9 @@ fn describe_shape(shape: &Shape, schema: &mut Map<String, Value>) {
             json!({ "type": "object", "additionalProperties": texts })
         }
         Shape::Free => json!({ "type": "object" }),
+        Shape::Schemas => {
+            json!({ "type": "object", "additionalProperties": { "type": "object" } })
+        }
         Shape::Table(table) => return describe_table(table, schema),
         Shape::Tables(table) => {
             let mut items = Map::new();

@@ -78,6 +78,8 @@ pub enum Shape {
     Lists,
     /// A table with any keys.
     Free,
+    /// A table with any keys, whose values are JSON Schemas.
+    Schemas,
     /// `[name]`
     Table(Table),
     /// `[[name]]`

@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Document;
-use super::shape::{Field, Shape, Table, field, flag, format, texts};
+use super::shape::{Field, Shape, Table, field, flag, format, texts, words};
 use crate::engine::decision::Obligation;
-use crate::workbench::suite::{DEFAULTS, ENTITY, FILE, KEYS, PROP};
+use crate::policy::settings::upstreams::servers::{ACCESS, MODES, TRUST};
+use crate::policy::settings::upstreams::services::TIERS;
+use crate::workbench::suite::DESCRIPTIONS;
+use crate::workbench::suite::{DEFAULTS, ENTITY, FILE, KEYS, PROP, SERVED};
 
 pub(super) fn document() -> Document {
     Document {
@@ -108,11 +111,12 @@ fn test() -> Table {
     )
     .with_one_of(&[
         "command", "read", "write", "url", "tool", "prompt", "result", "error", "event", "request",
+        "served",
     ])
     // With `result`, `tool` says whose result it is.
     .with_exception("tool", "result")
     .with_rule(json!({ "dependencies": {
-            "args": any(&[&["tool"], &["result"]]),
+            "args": any(&[&["tool"], &["result"], &["served"]]),
             "on": any(&[&["event"]]),
             "recoverable": any(&[&["error"]]),
             "only": any(&[&["policies"], &["obligations"], &["rules"]]),
@@ -122,7 +126,7 @@ fn test() -> Table {
         } }))
 }
 
-fn happens() -> [Field; 14] {
+fn happens() -> [Field; 15] {
     [
         field("name", Shape::Filled, "What the test shows, in a sentence.").required(),
         field("command", Shape::Text, "A command line is about to be run."),
@@ -151,6 +155,11 @@ fn happens() -> [Field; 14] {
             Shape::Free,
             "What the policies are asked, where no host has a tool that would ask it.",
         ),
+        field(
+            "served",
+            Shape::Table(served()),
+            "A tool that this program serves over MCP is about to be called.",
+        ),
         field("args", Shape::Free, "The arguments of the tool."),
         field(
             "on",
@@ -162,6 +171,29 @@ fn happens() -> [Field; 14] {
             "Whether the host calls the error recoverable.",
         ),
     ]
+}
+
+fn served() -> Table {
+    Table::new(
+        SERVED,
+        [
+            field("server", Shape::Filled, "The server of the tool.").required(),
+            field("tool", Shape::Filled, "The tool's name.").required(),
+            words("tier", &TIERS, "What a tool of a service does."),
+            words("mode", &MODES, "How far it may go by itself."),
+            words(
+                "trust",
+                &TRUST,
+                "How far the MCP server behind this program is trusted.",
+            ),
+            words("access", &ACCESS, "What is said of that server's tool."),
+            words(
+                "description",
+                &DESCRIPTIONS,
+                "What the pin says of how that server describes the tool.",
+            ),
+        ],
+    )
 }
 
 fn expected() -> [Field; 9] {

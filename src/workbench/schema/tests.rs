@@ -15,7 +15,7 @@ use crate::policy::source::{EMBEDDED, Source};
 use crate::workbench::suite::Suite;
 
 /// Words, of which each form of a text takes one. Exceptions find policies and an entity of such names.
-const SAMPLES: [&str; 3] = ["alnum", "/abc", "abc"];
+const SAMPLES: [&str; 4] = ["alnum", "/abc", "abc", "https://abc.example"];
 
 const ENTITIES: &str = "format = 1\n[[entity]]\nname = \"abc\"\naliases = [\"alnum\"]\n";
 
@@ -589,7 +589,7 @@ fn sample(shape: &Shape) -> String {
             format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
         }
         Shape::Tables(_) | Shape::Entries(_) => "[]".to_owned(),
-        Shape::Lists | Shape::Free => "{}".to_owned(),
+        Shape::Lists | Shape::Free | Shape::Schemas => "{}".to_owned(),
     }
 }
 

@@ -27,6 +27,10 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         "tests/tools.toml",
         include_str!("../../../policies/tests/tools.toml"),
     ),
+    (
+        "tests/upstreams.toml",
+        include_str!("../../../policies/tests/upstreams.toml"),
+    ),
 ];
 
 /// The same, as files of the embedded layer.

@@ -30,7 +30,7 @@ use crate::policy::{Problem, SourceFile, source};
 use crate::workbench::props::Prop;
 
 pub use filter::{BadFilter, Filter};
-pub use read::{DEFAULTS, ENTITY, FILE, KEYS, PROP};
+pub use read::{DEFAULTS, DESCRIPTIONS, ENTITY, FILE, KEYS, PROP, SERVED};
 pub use report::{Report, Tried};
 pub use run::Scenes;
 

@@ -12,10 +12,13 @@ use crate::engine::bundle::Handling;
 use crate::engine::containment::PathPattern;
 use crate::engine::decision::{Effect, Obligation};
 use crate::engine::entity::Entity;
-use crate::gate::event::{Body, EventName};
+use crate::engine::request::{Agent, ToolFacts};
+use crate::gate::event::{Body, Capabilities, Event, EventName, Reach, Served, ToolCall};
 use crate::policy::diagnostic::{alternatives, quote, suggest};
 use crate::policy::settings::redaction::example::{expand, marked};
 use crate::policy::settings::table::{Entry, Reader, Table, key};
+use crate::policy::settings::upstreams::servers::{ACCESS, MODES, TRUST};
+use crate::policy::settings::upstreams::services::TIERS;
 use crate::policy::settings::{self, Key, Merge};
 use crate::policy::{Code, Problem, SourceFile};
 use crate::workbench::props::{Prop, What};
@@ -51,6 +54,7 @@ pub const KEYS: &[Key] = &[
     each("read"),
     each("request"),
     each("result"),
+    each("served"),
     each("tool"),
     each("url"),
     each("write"),
@@ -81,12 +85,31 @@ pub const KEYS: &[Key] = &[
 /// The keys of an entry of `files` that is no text.
 pub const PROP: &[Key] = &[each("path"), each("text"), each("link"), each("hard_link")];
 
+/// The keys of `served`.
+pub const SERVED: &[Key] = &[
+    each("server"),
+    each("tool"),
+    each("tier"),
+    each("mode"),
+    each("trust"),
+    each("access"),
+    each("description"),
+];
+
+/// What the pin says of how a server describes a tool.
+pub const DESCRIPTIONS: [(&str, &str); 3] = [
+    ("accepted", "accepted"),
+    ("new", "new"),
+    ("changed", "changed"),
+];
+
 /// The keys of an entry of `entities` that is no text.
 pub const ENTITY: &[Key] = &[each("name"), each("phi")];
 
 /// What happens in a test.
-const FORMS: [&str; 10] = [
+const FORMS: [&str; 11] = [
     "command", "read", "write", "url", "tool", "prompt", "result", "error", "event", "request",
+    "served",
 ];
 
 const EFFECTS: [(&str, Effect); 3] = [
@@ -278,6 +301,7 @@ fn test(
     suits(table, &happens, reader);
     let tried = match happens.form {
         "request" => request(table, &happens, reader),
+        "served" => served(table, &happens, &all, reader),
         _ => event(table, &happens, &all, parse, reader),
     };
     Some(Test {
@@ -302,6 +326,62 @@ fn request(table: Table<'_>, happens: &Happens, reader: &mut Reader<'_>) -> Opti
             None
         }
     }
+}
+
+/// A call of a tool that this program serves, as its door makes an event of it.
+fn served(
+    table: Table<'_>,
+    happens: &Happens,
+    all: &Defaults,
+    reader: &mut Reader<'_>,
+) -> Option<Subject> {
+    let said = table.table("served", reader)?;
+    said.check(SERVED, reader);
+    let server = said.required_text("server", reader);
+    let name = said.required_text("tool", reader);
+    let mut fact = |key, words: &[(&'static str, &'static str)]| {
+        let chosen = said.choice(key, words, reader);
+        chosen.map_or_else(String::new, |word| word.into_inner().to_owned())
+    };
+    let tool = ToolFacts {
+        known: true,
+        tier: fact("tier", &TIERS),
+        mode: fact("mode", &MODES),
+        trust: fact("trust", &TRUST),
+        access: fact("access", &ACCESS),
+        description: fact("description", &DESCRIPTIONS),
+        server: server?.into_inner(),
+        name: name?.into_inner(),
+        ..ToolFacts::default()
+    };
+    let host = Capabilities {
+        interactive: all.interactive.unwrap_or("no"),
+        replaces_results: true,
+        replaces_prompts: false,
+    };
+    Some(Subject::Event(Box::new(Event {
+        name: happens.event,
+        dialect: "mcp",
+        call: None,
+        agent: Agent {
+            host: "mcp".to_owned(),
+            session: all.session.clone().unwrap_or_else(|| "scene".to_owned()),
+            ..Agent::default()
+        },
+        agent_id: None,
+        cwd: None,
+        host,
+        body: Body::Call(ToolCall {
+            name: tool.name.clone(),
+            args: happens.json.clone(),
+        }),
+        served: Some(Served {
+            provider: tool.server.clone(),
+            reach: Reach::Nothing,
+            tool,
+            ..Served::default()
+        }),
+    })))
 }
 
 fn event(
@@ -367,6 +447,7 @@ fn happens(table: Table<'_>, reader: &mut Reader<'_>) -> Option<Happens> {
             let json = table.object("request", str::to_owned, reader)?.into_inner();
             (EventName::PreToolUse, json)
         }
+        "served" => (EventName::PreToolUse, args(table, reader)?),
         "tool" => {
             let tool = table.required_text("tool", reader)?;
             (
@@ -473,8 +554,8 @@ fn suits(table: Table<'_>, happens: &Happens, reader: &mut Reader<'_>) {
     for (name, suits, beside) in [
         (
             "args",
-            ["tool", "result"].contains(&happens.form),
-            "`tool` or `result`",
+            ["tool", "result", "served"].contains(&happens.form),
+            "`tool`, `result` or `served`",
         ),
         ("on", happens.form == "event", "`event`"),
         ("recoverable", happens.form == "error", "`error`"),

@@ -112,4 +112,20 @@ pub const TEMPLATES: &[Template] = &[
         cedar: include_str!("../../../templates/docs-writer/docs-writer.cedar"),
         tests: include_str!("../../../templates/docs-writer/tests.toml"),
     },
+    Template {
+        name: "ted",
+        about: "an operator's agents behind Ted's engine: 18 routes as tools, in three tiers, two houses kept apart",
+        changes: &[
+            Append(
+                "entities.toml",
+                include_str!("../../../templates/ted/entities.toml"),
+            ),
+            Append(
+                "upstreams.toml",
+                include_str!("../../../templates/ted/upstreams.toml"),
+            ),
+        ],
+        cedar: include_str!("../../../templates/ted/ted.cedar"),
+        tests: include_str!("../../../templates/ted/tests.toml"),
+    },
 ];

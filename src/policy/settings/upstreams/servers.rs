@@ -51,7 +51,9 @@ pub(super) fn apply(upstreams: &mut Upstreams, root: &Table<'_>, reader: &mut Re
         if upstreams
             .servers
             .iter()
-            .any(|one| one.name == *name.get_ref())
+            .map(|one| &one.name)
+            .chain(upstreams.services.iter().map(|one| &one.name))
+            .any(|one| one == name.get_ref())
         {
             let text = format!("there is another server `{}`", quote(name.get_ref()));
             reader.push(name.span(), Problem::error(Code::DuplicateId, text));
@@ -62,7 +64,7 @@ pub(super) fn apply(upstreams: &mut Upstreams, root: &Table<'_>, reader: &mut Re
         let tools = tools.iter().filter_map(|table| {
             table.check(TOOL, reader);
             let name = table.required_text("name", reader)?;
-            let access = word(table, "access", &ACCESS, reader).unwrap_or("approval_required");
+            let access = word(table, "access", &ACCESS, reader).unwrap_or_default();
             let mode = word(table, "mode", &MODES, reader).unwrap_or_default();
             Some(ServerTool {
                 name: name.into_inner(),
