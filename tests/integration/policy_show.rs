@@ -47,7 +47,7 @@ fn everything_in_force_is_told_with_its_place() {
     let mut at = 0;
     for wanted in [
         "Layers\n  base  user       ",
-        "policies, 11 files, owner ",
+        "policies, 12 files, owner ",
         "adds  workspace  ",
         "1 policy, 2 files",
         "adds lock-file, limits.depth",
