@@ -239,8 +239,11 @@ proptest::proptest! {
             assert!(!found.is_empty());
         }
         assert_eq!(through(&new, size), new, "once more");
-        let spaced = [&text[..], b"\n", token().as_bytes(), b"\n"].concat();
-        assert!(!holds(&through(&spaced, size)) || holds(&new));
+        // A mark of UTF-16 makes another text of what stands behind it.
+        if !text.starts_with(b"\xfe\xff") && !text.starts_with(b"\xff\xfe") {
+            let spaced = [&text[..], b"\n", token().as_bytes(), b"\n"].concat();
+            assert!(!holds(&through(&spaced, size)) || holds(&new));
+        }
         if serde_json::from_slice::<Value>(&text).is_ok() {
             assert!(serde_json::from_slice::<Value>(&new).is_ok());
         }
