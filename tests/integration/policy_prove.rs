@@ -285,7 +285,8 @@ mod solved {
         stage.write(
             "claims.cedar",
             "@id(\"mcp-asked\") @decision(\"ask\") @reason(\"no MCP tool runs unasked\")\n\
-             forbid(principal, action == Bridge::Action::\"mcp\", resource);\n\
+             forbid(principal, action == Bridge::Action::\"mcp\", resource)\n\
+             when { resource.tier == \"\" && resource.trust == \"\" };\n\
              @id(\"mcp-denied\")\n\
              forbid(principal, action == Bridge::Action::\"mcp\", resource);\n\
              @id(\"readable\")\n\
