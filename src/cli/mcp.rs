@@ -19,6 +19,7 @@ use super::place::Place;
 use super::standing::Standing;
 use crate::config::depth;
 use crate::exit::Exit;
+use crate::facts::paths::words;
 use crate::mcp::{About, Bridge, Gates, stdio};
 
 /// Serve tools to MCP clients, each call judged by the policies
@@ -71,11 +72,15 @@ impl Served {
         let given = match &self.workspace {
             Some(dir) => dir.clone(),
             None => std::env::current_dir()
-                .map_err(|error| format!("there is no working directory: {error}"))?,
+                .map_err(|error| format!("there is no working directory: {}", words(&error)))?,
         };
-        given
-            .canonicalize()
-            .map_err(|error| format!("cannot use the folder `{}`: {error}", given.display()))
+        given.canonicalize().map_err(|error| {
+            format!(
+                "cannot use the folder `{}`: {}",
+                given.display(),
+                words(&error)
+            )
+        })
     }
 
     /// Where policies and state are.

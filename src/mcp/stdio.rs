@@ -18,7 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(4);
 /// # Errors
 /// In words, if the client does not begin as the protocol says, or the runtime cannot be had.
 pub fn serve(bridge: impl FnOnce() -> Result<Bridge, String>) -> Result<(), String> {
-    let runtime = runtime().map_err(|error| error.to_string())?;
+    let runtime = runtime().map_err(|error| crate::facts::paths::words(&error))?;
     let ended = runtime.block_on(async {
         let bridge = bridge()?;
         let serving = async {

@@ -408,3 +408,16 @@ fn until(mut said: impl FnMut() -> String, words: &str) -> String {
         sleep(Duration::from_millis(100));
     }
 }
+
+#[test]
+fn a_folder_that_is_not_there_is_said_without_numbers() {
+    let stage = Stage::new();
+    let mut command = server(&stage);
+    command.arg("--workspace").arg(stage.path("gone"));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("error: cannot use the folder"), "{said}");
+    assert!(!said.contains("os error"), "{said}");
+}

@@ -132,8 +132,13 @@ fn words(args: &Args) -> Result<Vec<String>, String> {
     ];
     for (flag, dir) in places {
         if let Some(dir) = dir {
-            let dir = std::path::absolute(dir)
-                .map_err(|error| format!("cannot use the folder `{}`: {error}", dir.display()))?;
+            let dir = std::path::absolute(dir).map_err(|error| {
+                format!(
+                    "cannot use the folder `{}`: {}",
+                    dir.display(),
+                    crate::facts::paths::words(&error)
+                )
+            })?;
             words.extend([flag.to_owned(), text(&dir)?]);
         }
     }

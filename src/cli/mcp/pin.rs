@@ -51,7 +51,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let mut pins = Pins::read(&state, &args.name)?;
     let directory = std::env::current_dir()
         .and_then(|dir| dir.canonicalize())
-        .map_err(|error| format!("there is no working directory: {error}"))?;
+        .map_err(|error| {
+            format!(
+                "there is no working directory: {}",
+                crate::facts::paths::words(&error)
+            )
+        })?;
     let place = args.server.place(&directory)?;
     let identity = place.identity();
     let tools: Vec<Description> = args.list(place)?.iter().map(Description::of).collect();
