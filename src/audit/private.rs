@@ -1,6 +1,6 @@
 //! Files that only their owner may use.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::path::Path;
 
 use super::AuditError;
@@ -58,7 +58,7 @@ pub(crate) fn lock_file(path: &Path) -> Result<File, AuditError> {
 
 /// A file that belongs to the caller or root, is a plain file, and that nobody else can use.
 #[cfg(unix)]
-pub(crate) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
+pub(crate) fn check_owner(file: &File, path: &Path) -> Result<Metadata, AuditError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file
         .metadata()
@@ -73,10 +73,11 @@ pub(crate) fn check_owner(file: &File, path: &Path) -> Result<(), AuditError> {
     if metadata.mode() & 0o077 != 0 {
         return refuse("can be used by others than its owner");
     }
-    Ok(())
+    Ok(metadata)
 }
 
 #[cfg(not(unix))]
-pub(crate) fn check_owner(_: &File, _: &Path) -> Result<(), AuditError> {
-    Ok(())
+pub(crate) fn check_owner(file: &File, path: &Path) -> Result<Metadata, AuditError> {
+    file.metadata()
+        .map_err(|error| AuditError::io("look at", path, &error))
 }

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,7 @@ pub struct Log {
     dir: PathBuf,
     key: Key,
     settings: AuditSettings,
+    patience: Option<Duration>,
 }
 
 /// Where a line ended up.
@@ -94,6 +95,19 @@ impl Log {
         dir: Option<PathBuf>,
         settings: AuditSettings,
     ) -> Result<Self, AuditError> {
+        Self::open_with(Key::of(state)?, state, dir, settings)
+    }
+
+    /// The same, for whoever has the installation's key already.
+    ///
+    /// # Errors
+    /// If its directory cannot be made or used.
+    pub fn open_with(
+        key: Key,
+        state: &Path,
+        dir: Option<PathBuf>,
+        settings: AuditSettings,
+    ) -> Result<Self, AuditError> {
         let dir = match dir {
             Some(dir) => dir,
             None => {
@@ -103,11 +117,21 @@ impl Log {
             }
         };
         Ok(Self {
-            key: Key::of(state)?,
+            key,
             state: state.to_path_buf(),
             dir,
             settings,
+            patience: None,
         })
+    }
+
+    /// The same, and nobody waits longer for those who write to it.
+    #[must_use]
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self {
+            patience: Some(patience),
+            ..self
+        }
     }
 
     /// The installation's key.
@@ -130,11 +154,9 @@ impl Log {
         let mut file = private(OpenOptions::new().create(true).append(true).read(true))
             .open(&path)
             .map_err(|error| AuditError::io("open", &path, &error))?;
-        check_owner(&file, &path)?;
-        let metadata = file.metadata();
-        let metadata = metadata.map_err(|error| AuditError::io("look at", &path, &error))?;
-        let fresh = metadata.len() == 0;
-        let mut end = self.end(&mut file, &path, tip, now)?;
+        let length = check_owner(&file, &path)?.len();
+        let fresh = length == 0;
+        let mut end = self.end(&mut file, &path, length, tip, now)?;
         let day = read::day_of(&path).unwrap_or_default();
         let checkpoints = checkpoint::file(&self.dir, day);
         if fresh && end.covered < end.seq {
@@ -144,6 +166,7 @@ impl Log {
         let mut pen = Pen {
             file: &mut file,
             path: &path,
+            length,
             key: &self.key,
             stamp: stamp(now),
         };
@@ -170,9 +193,8 @@ impl Log {
         if due {
             self.checkpoint(&mut end, &checkpoints);
         }
-        let tip = tip_of(&file, &path, &end);
         // Without it the next writer looks for the end itself.
-        let _ = tip.and_then(|tip| tip.write(&mut lock));
+        let _ = tip_of(&path, pen.length, &end).write(&mut lock);
         // Whoever waits for the lock need not wait for the disk as well.
         drop(lock);
         drop(turn);
@@ -230,8 +252,8 @@ impl Log {
         let mut file = private(OpenOptions::new().append(true).read(true))
             .open(&path)
             .map_err(|error| AuditError::io("open", &path, &error))?;
-        check_owner(&file, &path)?;
-        let mut end = self.end(&mut file, &path, tip, now)?;
+        let length = check_owner(&file, &path)?.len();
+        let mut end = self.end(&mut file, &path, length, tip, now)?;
         if end.seq == 0 {
             return Ok(None);
         }
@@ -250,7 +272,7 @@ impl Log {
         end.covered = end.seq;
         end.checked = now.as_second();
         if end.torn.is_none() && end.lost.is_none() {
-            let _ = tip_of(&file, &path, &end).and_then(|tip| tip.write(&mut lock));
+            let _ = tip_of(&path, length, &end).write(&mut lock);
         }
         Ok(Some(made))
     }
@@ -277,18 +299,24 @@ impl Log {
         Ok(new.verifier().to_owned())
     }
 
-    /// Waits for the lock. The door's watchdog bounds the wait.
+    /// Waits for the lock. Where no patience is set, the door's watchdog bounds the wait.
     ///
     /// It is held for microseconds, so whoever looks again soon finds it free. Those who sleep on it are
     /// all woken at once for one of them to get it, and of two hundred some wait for a second.
     fn lock(&self) -> Result<File, AuditError> {
         let path = self.dir.join("lock");
         let file = lock_file(&path)?;
-        let mut pause = FIRST_PAUSE;
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+                Err(TryLockError::WouldBlock) => {
+                    if self.patience.is_some_and(|most| began.elapsed() >= most) {
+                        let text = format!("`{}` is locked by somebody else", path.display());
+                        return Err(AuditError(text));
+                    }
+                    std::thread::sleep(pause);
+                }
                 Err(TryLockError::Error(error)) => {
                     return Err(AuditError::io("lock", &path, &error));
                 }
@@ -325,13 +353,12 @@ impl Log {
         &self,
         file: &mut File,
         path: &Path,
+        length: u64,
         tip: Option<Tip>,
         now: jiff::Timestamp,
     ) -> Result<End, AuditError> {
-        let failed = |error: std::io::Error| AuditError::io("read", path, &error);
         if let Some(tip) = &tip {
             let same = path.ends_with(&tip.file);
-            let length = file.metadata().map_err(failed)?.len();
             let before = match same {
                 true => length,
                 false => fs::metadata(self.dir.join(&tip.file)).map_or(0, |file| file.len()),
@@ -368,18 +395,18 @@ impl Log {
 }
 
 /// What the next writer has to know.
-fn tip_of(file: &File, path: &Path, end: &End) -> std::io::Result<Tip> {
+fn tip_of(path: &Path, length: u64, end: &End) -> Tip {
     let name = path.file_name().unwrap_or_default();
-    Ok(Tip {
+    Tip {
         file: name.to_string_lossy().into_owned(),
-        length: file.metadata()?.len(),
+        length,
         seq: end.seq,
         line: end.line,
         ts: end.ts.clone(),
         tree: end.tree.clone(),
         covered: end.covered,
         checked: end.checked,
-    })
+    }
 }
 
 /// Leaves a note that a denial went out before the line was written. Never waits for the lock.
@@ -405,6 +432,8 @@ pub fn note_late(state: &Path, event: &str, latency_us: u64) -> Result<(), Audit
 struct Pen<'a> {
     file: &'a mut File,
     path: &'a Path,
+    /// What the file has, in bytes: nobody else writes to it while the lock is held.
+    length: u64,
     key: &'a Key,
     stamp: Stamp,
 }
@@ -437,17 +466,17 @@ impl Pen<'_> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), AuditError> {
-        let failed = |error: &std::io::Error| AuditError::io("write", self.path, error);
-        let before = self.file.metadata().map_err(|error| failed(&error))?.len();
-        let written = self.file.write(bytes);
-        let error = match written {
-            Ok(written) if written == bytes.len() => return Ok(()),
+        let error = match self.file.write(bytes) {
+            Ok(written) if written == bytes.len() => {
+                self.length += bytes.len() as u64;
+                return Ok(());
+            }
             Ok(_) => std::io::Error::from(std::io::ErrorKind::StorageFull),
             Err(error) => error,
         };
         // If this fails too, the next writer ends the torn line.
-        let _ = self.file.set_len(before);
-        Err(failed(&error))
+        let _ = self.file.set_len(self.length);
+        Err(AuditError::io("write", self.path, &error))
     }
 
     /// Ends a torn line and says so.

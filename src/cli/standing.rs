@@ -86,7 +86,11 @@ fn open(place: &Place, cwd: &Path, here: &Installation) -> Arc<Gate> {
     let bundle = place
         .judging_policies(Some(cwd))
         .map_err(|problems| refused(place, &problems));
-    Arc::new(Gate::new(bundle, here.clone(), Sink::State).logging())
+    Arc::new(
+        Gate::new(bundle, here.clone(), Sink::State)
+            .logging()
+            .standing(),
+    )
 }
 
 fn stamps(place: &Place, cwd: &Path, here: &Installation) -> Vec<Stamp> {

@@ -4,7 +4,7 @@
 //! `protoc` where we are built. This is its public syntax tree (`cedar_policy::pst`), node by node.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -171,6 +171,44 @@ pub fn encode(policy: &pst::Template) -> Result<Vec<u8>, CodecError> {
 #[derive(Debug, Default)]
 pub struct Decoder {
     types: BTreeMap<String, pst::EntityType>,
+    reads: Reads,
+}
+
+/// The attributes that policies ask for, by their names: Cedar has no other way to one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reads {
+    names: BTreeSet<String>,
+    /// Whether one looks at the context as a whole.
+    all: bool,
+}
+
+impl Reads {
+    /// Every attribute.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self {
+            names: BTreeSet::new(),
+            all: true,
+        }
+    }
+
+    /// Whether an attribute of that name is asked for, whosever it is.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.all || self.names.contains(name)
+    }
+
+    /// These and those.
+    pub fn extend(&mut self, others: &Self) {
+        self.all |= others.all;
+        self.names.extend(others.names.iter().cloned());
+    }
+
+    fn note(&mut self, name: &str) {
+        if !self.names.contains(name) {
+            self.names.insert(name.to_owned());
+        }
+    }
 }
 
 impl Decoder {
@@ -179,6 +217,7 @@ impl Decoder {
     /// # Errors
     /// If the bytes are not what [`encode`] made.
     pub fn policy(&mut self, bytes: &[u8], id: &str) -> Result<cedar_policy::Policy, CodecError> {
+        self.reads = Reads::default();
         let encoded: Encoded<'_> =
             postcard::from_bytes(bytes).map_err(|error| CodecError(error.to_string()))?;
         let effect = if encoded.forbid {
@@ -234,6 +273,12 @@ impl Decoder {
             .map_err(|error| CodecError(error.to_string()))
     }
 
+    /// What the last policy asks for.
+    #[must_use]
+    pub const fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
     fn entity(&mut self, uid: &Uid<'_>) -> Result<EntityOrSlot, CodecError> {
         Ok(EntityOrSlot::Entity(self.uid(uid)?))
     }
@@ -263,7 +308,11 @@ impl Decoder {
             Node::Long(n) => pst::Expr::Literal(pst::Literal::Long(n)),
             Node::Text(s) => pst::Expr::Literal(pst::Literal::String(s.0.as_ref().into())),
             Node::Uid(e) => pst::Expr::Literal(pst::Literal::EntityUID(self.uid(&e)?)),
-            Node::Var(var) => pst::Expr::Var(entry(&VARS, var)?),
+            Node::Var(var) => {
+                let var = entry(&VARS, var)?;
+                self.reads.all |= var == pst::Var::Context;
+                pst::Expr::Var(var)
+            }
             Node::Unary(op, inner) => pst::Expr::UnaryOp {
                 op: entry(&UNARY, op)?,
                 expr: self.shared(*inner)?,
@@ -273,17 +322,23 @@ impl Decoder {
                 left: self.shared(*left)?,
                 right: self.shared(*right)?,
             },
-            Node::Get(inner, attr) => pst::Expr::GetAttr {
-                expr: self.shared(*inner)?,
-                attr: attr.0.as_ref().into(),
-            },
-            Node::Has(inner, attrs) => pst::Expr::HasAttr {
-                expr: self.shared(*inner)?,
-                attrs: pst::NonEmpty::from_vec(
-                    attrs.iter().map(|attr| attr.0.as_ref().into()).collect(),
-                )
-                .ok_or_else(|| CodecError("`has` without an attribute".to_owned()))?,
-            },
+            Node::Get(inner, attr) => {
+                self.reads.note(&attr.0);
+                pst::Expr::GetAttr {
+                    expr: self.owner(*inner)?,
+                    attr: attr.0.as_ref().into(),
+                }
+            }
+            Node::Has(inner, attrs) => {
+                attrs.iter().for_each(|attr| self.reads.note(&attr.0));
+                pst::Expr::HasAttr {
+                    expr: self.owner(*inner)?,
+                    attrs: pst::NonEmpty::from_vec(
+                        attrs.iter().map(|attr| attr.0.as_ref().into()).collect(),
+                    )
+                    .ok_or_else(|| CodecError("`has` without an attribute".to_owned()))?,
+                }
+            }
             Node::Like(inner, pattern) => pst::Expr::Like {
                 expr: self.shared(*inner)?,
                 pattern: pattern
@@ -313,6 +368,14 @@ impl Decoder {
                     .collect::<Result<BTreeMap<_, _>, CodecError>>()?,
             ),
         })
+    }
+
+    /// Whose attribute is asked for: of a variable, nothing else is.
+    fn owner(&mut self, node: Node<'_>) -> Result<Arc<pst::Expr>, CodecError> {
+        match node {
+            Node::Var(var) => Ok(Arc::new(pst::Expr::Var(entry(&VARS, var)?))),
+            node => self.shared(node),
+        }
     }
 
     fn shared(&mut self, node: Node<'_>) -> Result<Arc<pst::Expr>, CodecError> {

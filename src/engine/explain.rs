@@ -30,7 +30,8 @@ pub enum Why {
 pub fn why(bundle: &Bundle, request: &Request, policies: &[usize]) -> Vec<(usize, Why)> {
     super::on_known_stack(|| {
         let decoded = Decoded::default();
-        let question = Judge::new(bundle, &decoded).and_then(|judge| judge.question(request));
+        let question = Judge::new(bundle, &decoded)
+            .and_then(|judge| judge.question(request, &codec::Reads::all()));
         policies
             .iter()
             .filter_map(|index| Some((*index, bundle.policies.get(*index)?)))

@@ -171,15 +171,59 @@ impl Awake<'_> {
 pub struct Haystack<'a> {
     text: &'a str,
     lower: String,
+    /// Of a long text they would say nothing.
+    pairs: Option<Pairs>,
+}
+
+/// The pairs of neighbouring bytes in a text, as bits. Most texts that are looked for begin or end with
+/// one that is not among them, which is told faster than by looking.
+#[derive(Debug, Default)]
+struct Pairs([u64; PAIR_WORDS]);
+
+const PAIR_WORDS: usize = 16;
+
+/// A longer text has most pairs.
+const PAIRED: usize = 512;
+
+impl Pairs {
+    fn of(text: &[u8]) -> Self {
+        let mut pairs = Self::default();
+        for pair in text.windows(2) {
+            let (word, bit) = Self::place(pair);
+            if let Some(word) = pairs.0.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        pairs
+    }
+
+    /// Whether a text with these pairs may hold that one.
+    fn may_hold(&self, text: &[u8]) -> bool {
+        let has = |pair: &[u8]| {
+            let (word, bit) = Self::place(pair);
+            self.0.get(word).is_some_and(|word| word & bit != 0)
+        };
+        text.first_chunk::<2>().is_none_or(|pair| has(pair))
+            && text.last_chunk::<2>().is_none_or(|pair| has(pair))
+    }
+
+    fn place(pair: &[u8]) -> (usize, u64) {
+        let mixed = pair.iter().fold(0_u32, |mixed, byte| {
+            mixed.wrapping_mul(37) + u32::from(*byte)
+        });
+        ((mixed >> 6) as usize % PAIR_WORDS, 1 << (mixed & 63))
+    }
 }
 
 impl<'a> Haystack<'a> {
     /// A text to be looked at.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
+        let lower = text.to_ascii_lowercase();
         Self {
             text,
-            lower: text.to_ascii_lowercase(),
+            pairs: (lower.len() <= PAIRED).then(|| Pairs::of(lower.as_bytes())),
+            lower,
         }
     }
 
@@ -191,10 +235,14 @@ impl<'a> Haystack<'a> {
     /// Whether one of the lower-case texts is in it, whatever its case. With none to look for, so
     /// it is.
     pub(super) fn holds_one_of(&self, literals: &[String]) -> bool {
-        literals.is_empty()
-            || literals
-                .iter()
-                .any(|literal| memmem::find(self.lower.as_bytes(), literal.as_bytes()).is_some())
+        let holds = |literal: &String| {
+            let literal = literal.as_bytes();
+            self.pairs
+                .as_ref()
+                .is_none_or(|pairs| pairs.may_hold(literal))
+                && memmem::find(self.lower.as_bytes(), literal).is_some()
+        };
+        literals.is_empty() || literals.iter().any(holds)
     }
 }
 
@@ -294,6 +342,17 @@ mod tests {
 
     fn pattern(source: &str, ignore_case: bool) -> Pattern {
         Pattern::new("x".into(), source.into(), ignore_case, PatternScope::Values).unwrap()
+    }
+
+    #[test]
+    fn what_a_text_holds_is_found_however_long_it_is() {
+        for text in ["", "x", "rm", "a rm -rf b", &"rm -rf ".repeat(200)] {
+            let haystack = Haystack::new(text);
+            for literal in ["", "x", "rm", "rm -rf", "f b", "rf rm", "gone", "mr"] {
+                let found = haystack.holds_one_of(&[literal.to_owned()]);
+                assert_eq!(found, text.contains(literal), "`{literal}` in `{text}`");
+            }
+        }
     }
 
     #[test]

@@ -3,11 +3,16 @@
 //!
 //! Cedar skips a policy that errs, and its own answer is then *allow*. Here any error is a denial.
 
-use cedar_policy::{
-    Authorizer, Context as CedarContext, Decision as CedarDecision, Effect as CedarEffect,
-    Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicyId, PolicySet,
-    Request as CedarRequest, RestrictedExpression,
+use cedar_policy::{Decision as CedarDecision, Effect as CedarEffect, EntityTypeName, PolicySet};
+// What is known of a request is values already: the published interface would have them built as
+// expressions and evaluated first, which costs as much as asking the policies.
+use cedar_policy_core::ast::{
+    Context as CedarContext, Eid, Entity, EntityType, EntityUID, EntityUIDEntry, Literal,
+    PartialValue, PolicyID, Request as CedarRequest, Value as CedarValue,
 };
+use cedar_policy_core::authorizer::{AuthorizationError, Authorizer};
+use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
+use cedar_policy_core::extensions::Extensions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,9 +20,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::action::Action;
 use super::attribute::Value;
 use super::bundle::{Bundle, Policy, Verdict};
-use super::codec::Decoder;
+use super::codec::{Decoder, Reads};
 use super::decision::Effect;
-use super::request::{Agent, Request, ResourceType};
+use super::request::{Request, ResourceType};
 
 /// What the policies say of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +73,8 @@ struct Slice {
     set: PolicySet,
     /// The permits alone, once they were needed.
     permits: OnceLock<PolicySet>,
+    /// The attributes that they ask for: Cedar is told no others.
+    reads: Reads,
 }
 
 /// What was decoded of a bundle: a long-lived process asks the same policies again and again.
@@ -84,6 +91,9 @@ struct Slices {
     made: HashMap<Vec<usize>, Arc<Slice>>,
 }
 
+/// The attribute of the context that leads to the arguments.
+const INPUT: &str = "input";
+
 /// More slices than this are not kept: labels come in many combinations.
 const SLICES: usize = 512;
 
@@ -96,10 +106,10 @@ pub(super) struct Judge<'a> {
 
 /// The entity types, parsed once.
 struct Names {
-    agent: EntityTypeName,
-    action: EntityTypeName,
-    input: EntityUid,
-    resources: [EntityTypeName; 5],
+    agent: EntityType,
+    action: EntityType,
+    input: EntityUID,
+    resources: [EntityType; 5],
 }
 
 impl<'a> Judge<'a> {
@@ -144,7 +154,7 @@ impl<'a> Judge<'a> {
         };
         let members: Vec<usize> = considered.iter().filter(may_hold).copied().collect();
         let slice = self.slice(members)?;
-        let question = self.question(request)?;
+        let question = self.question(request, &slice.reads)?;
         let binding = super::changes_guard(request);
         let mut judged = slice.judge(&question, considered, binding)?;
         judged.settle(self.bundle);
@@ -170,95 +180,108 @@ impl<'a> Judge<'a> {
         Ok(slice)
     }
 
-    pub(super) fn question(&self, request: &Request) -> Result<Question, EvaluationError> {
-        let principal = self.uid(&self.names.agent, &request.principal.session);
-        let action = self.uid(&self.names.action, request.action.name());
+    /// The request with the attributes that are read.
+    pub(super) fn question(
+        &self,
+        request: &Request,
+        reads: &Reads,
+    ) -> Result<Question, EvaluationError> {
+        let principal = uid(&self.names.agent, &request.principal.session);
+        let action = uid(&self.names.action, request.action.name());
         let kind = request.resource.kind();
         let type_name = self
             .names
             .resources
             .get(kind as usize)
             .ok_or_else(|| failure("a resource type is missing"))?;
-        let resource = self.uid(type_name, &request.resource.id());
+        let resource = uid(type_name, &request.resource.id());
         let entities = [
-            self.agent(&principal, &request.principal)?,
-            self.entity(&resource, request.resource.attributes())?,
+            self.entity(&principal, request.principal.attributes(), reads),
+            self.entity(&resource, request.resource.attributes(), reads),
             self.action_entity(&action, request.action),
         ];
-        let input = self.input(&request.context.input)?;
-        let entities = Entities::from_entities(entities.into_iter().chain(input), None)
-            .map_err(|error| failure(&format!("the entities cannot be built: {error}")))?;
-        let context = CedarContext::from_pairs(self.expressions(request.context.attributes()))
-            .map_err(|error| failure(&format!("the context cannot be built: {error}")))?;
-        let request = CedarRequest::new(principal, action, resource, context, None)
-            .map_err(|error| failure(&format!("the request cannot be built: {error}")))?;
+        let input = reads
+            .has(INPUT)
+            .then(|| self.input(&request.context.input))
+            .flatten();
+        // An action's groups have none of their own, and nothing else has ancestors.
+        let entities = Entities::from_entities(
+            entities.into_iter().chain(input),
+            None::<&NoEntitiesSchema>,
+            TCComputation::AssumeAlreadyComputed,
+            Extensions::all_available(),
+        )
+        .map_err(|error| failure(&format!("the entities cannot be built: {error}")))?;
+        let context = self.values(request.context.attributes(), reads);
+        let context = context.map(|(name, value)| (name.into(), value)).collect();
+        let [principal, action, resource] =
+            [principal, action, resource].map(|uid| EntityUIDEntry::known(uid, None));
+        let context = Some(CedarContext::Value(Arc::new(context)));
+        let request = CedarRequest::new_unchecked(principal, action, resource, context);
         Ok(Question(request, entities))
     }
 
-    fn uid(&self, type_name: &EntityTypeName, id: &str) -> EntityUid {
-        EntityUid::from_type_name_and_id(type_name.clone(), EntityId::new(id))
-    }
-
-    fn agent(&self, uid: &EntityUid, agent: &Agent) -> Result<Entity, EvaluationError> {
-        self.entity(uid, agent.attributes())
-    }
-
     /// The arguments, if there are any: an entity that is not there has no tags.
-    fn input(&self, tags: &BTreeMap<String, String>) -> Result<Option<Entity>, EvaluationError> {
+    fn input(&self, tags: &BTreeMap<String, String>) -> Option<Entity> {
         if tags.is_empty() {
-            return Ok(None);
+            return None;
         }
         let tags = tags.iter().map(|(name, value)| {
-            let value = RestrictedExpression::new_string(value.clone());
-            (name.clone(), value)
+            let value = CedarValue::from(value.as_str());
+            (name.as_str().into(), PartialValue::Value(value))
         });
-        Entity::new_with_tags(self.names.input.clone(), [], [], tags)
-            .map(Some)
-            .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
+        let uid = self.names.input.clone();
+        let none = HashSet::new;
+        Some(Entity::new_with_attr_partial_value(
+            uid,
+            [],
+            none(),
+            none(),
+            tags,
+        ))
     }
 
     fn entity(
         &self,
-        uid: &EntityUid,
+        uid: &EntityUID,
         attributes: Vec<(&'static str, Value<'_>)>,
-    ) -> Result<Entity, EvaluationError> {
-        Entity::new(
-            uid.clone(),
-            self.expressions(attributes).into_iter().collect(),
-            HashSet::new(),
-        )
-        .map_err(|error| failure(&format!("an entity cannot be built: {error}")))
+        reads: &Reads,
+    ) -> Entity {
+        let attributes = self.values(attributes, reads);
+        let attributes = attributes.map(|(name, value)| (name.into(), PartialValue::Value(value)));
+        let none = HashSet::new;
+        Entity::new_with_attr_partial_value(uid.clone(), attributes, none(), none(), [])
     }
 
-    fn expressions(
+    fn values<'v>(
         &self,
-        attributes: Vec<(&'static str, Value<'_>)>,
-    ) -> Vec<(String, RestrictedExpression)> {
+        attributes: Vec<(&'static str, Value<'v>)>,
+        reads: &Reads,
+    ) -> impl Iterator<Item = (&'static str, CedarValue)> {
         attributes
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), self.expression(&value)))
-            .collect()
+            .filter(|(name, _)| reads.has(name))
+            .map(|(name, value)| (name, self.value(&value)))
     }
 
-    fn expression(&self, value: &Value<'_>) -> RestrictedExpression {
+    fn value(&self, value: &Value<'_>) -> CedarValue {
         match value {
-            Value::Bool(b) => RestrictedExpression::new_bool(*b),
-            Value::Long(n) => RestrictedExpression::new_long(*n),
-            Value::String(s) => RestrictedExpression::new_string((*s).to_owned()),
-            Value::Set(all) => RestrictedExpression::new_set(
-                all.iter()
-                    .map(|s| RestrictedExpression::new_string(s.clone())),
-            ),
-            Value::Tags(_) => RestrictedExpression::new_entity_uid(self.names.input.clone()),
+            Value::Bool(b) => CedarValue::from(*b),
+            Value::Long(n) => CedarValue::from(*n),
+            Value::String(s) => CedarValue::from(*s),
+            Value::Set(all) => {
+                CedarValue::set_of_lits(all.iter().map(|s| Literal::from(s.as_str())), None)
+            }
+            Value::Tags(_) => CedarValue::from(self.names.input.clone()),
         }
     }
 
-    fn action_entity(&self, uid: &EntityUid, action: Action) -> Entity {
+    fn action_entity(&self, action: &EntityUID, kind: Action) -> Entity {
         let mut groups = HashSet::new();
-        if action.is_tool_use() {
-            groups.insert(self.uid(&self.names.action, Action::TOOL_USE));
+        if kind.is_tool_use() {
+            groups.insert(uid(&self.names.action, Action::TOOL_USE));
         }
-        Entity::new_no_attrs(uid.clone(), groups)
+        Entity::new_with_attr_partial_value(action.clone(), [], HashSet::new(), groups, [])
     }
 }
 
@@ -315,6 +338,7 @@ impl Slice {
         decoder: &mut Decoder,
     ) -> Result<Self, EvaluationError> {
         let mut set = PolicySet::new();
+        let mut reads = Reads::default();
         for index in members {
             let broken = |message: String| EvaluationError {
                 policy: Some(*index),
@@ -327,12 +351,14 @@ impl Slice {
             let decoded = decoder
                 .policy(&policy.body, &index.to_string())
                 .map_err(|error| broken(error.0))?;
+            reads.extend(decoder.reads());
             set.add(decoded)
                 .map_err(|error| broken(error.to_string()))?;
         }
         Ok(Self {
             set,
             permits: OnceLock::new(),
+            reads,
         })
     }
 
@@ -382,44 +408,47 @@ pub(super) fn ask(
     set: &PolicySet,
     Question(request, entities): &Question,
 ) -> Result<(CedarDecision, Vec<usize>), EvaluationError> {
-    let response = Authorizer::new().is_authorized(request, set, entities);
-    if let Some(error) = response.diagnostics().errors().next() {
-        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+    let response = Authorizer::new().is_authorized(request.clone(), set.as_ref(), entities);
+    if let Some(error) = response.diagnostics.errors.first() {
+        let AuthorizationError::PolicyEvaluationError { id, error } = error;
         return Err(EvaluationError {
-            policy: index_of(error.policy_id()).ok(),
-            message: error.inner().to_string(),
+            policy: index_of(id).ok(),
+            message: error.to_string(),
         });
     }
     let mut held = response
-        .diagnostics()
-        .reason()
+        .diagnostics
+        .reason
+        .iter()
         .map(index_of)
         .collect::<Result<Vec<usize>, _>>()?;
     held.sort_unstable();
-    Ok((response.decision(), held))
+    Ok((response.decision, held))
 }
 
 /// A slice's policies are called by their index in the bundle.
-fn index_of(id: &PolicyId) -> Result<usize, EvaluationError> {
+fn index_of(id: &PolicyID) -> Result<usize, EvaluationError> {
     let text: &str = id.as_ref();
     text.parse()
         .map_err(|_| failure("a policy has an id of its own"))
+}
+
+fn uid(type_name: &EntityType, id: &str) -> EntityUID {
+    EntityUID::from_components(type_name.clone(), Eid::new(id), None)
 }
 
 impl Names {
     fn new() -> Result<Self, EvaluationError> {
         let name = |name: &str| {
             EntityTypeName::from_str(&format!("{}::{name}", super::request::NAMESPACE))
+                .map(|name| name.as_ref().clone())
                 .map_err(|error| failure(&error.to_string()))
         };
         let [path, command, url, tool, text] = ResourceType::ALL.map(|kind| name(kind.name()));
         Ok(Self {
             agent: name("Agent")?,
             action: name("Action")?,
-            input: EntityUid::from_type_name_and_id(
-                name(super::request::INPUT)?,
-                EntityId::new("arguments"),
-            ),
+            input: uid(&name(super::request::INPUT)?, "arguments"),
             resources: [path?, command?, url?, tool?, text?],
         })
     }

@@ -3,17 +3,18 @@
 //! event → facts → requests → engine → obligations → record → outcome. There is no other way to
 //! an outcome that lets something through.
 
+mod advising;
 mod approving;
 mod cleaning;
 pub mod event;
 pub mod exceptions;
+mod keeping;
 pub mod outcome;
 pub mod place;
 mod recording;
 mod requests;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,29 +23,26 @@ use tracing::Level;
 
 use crate::audit::key::Key;
 use crate::config::{self, AuditDirectory};
-use crate::engine::action::Action;
-use crate::engine::bundle::{Bundle, Handling, Limits, LogLevel, OnFailure, Settings};
+use crate::engine::bundle::{Bundle, Limits, LogLevel, OnFailure, Settings};
 use crate::engine::decision::{Approval, Decision, FaultClass, Obligation, Reason};
 use crate::engine::exception::Used;
 use crate::engine::injection::Said;
-use crate::engine::pattern::{Haystack, PatternError};
+use crate::engine::pattern::PatternError;
 use crate::engine::redaction;
-use crate::engine::request::{Request, Resource};
+use crate::engine::request::Request;
 use crate::engine::upstream::{Server, Upstreams};
 use crate::engine::{self, Engine, Judgement};
 use crate::facts::chain::Lineage;
 use crate::facts::paths::words;
-use crate::facts::pins::Pins;
-use crate::facts::scripts::Scripts;
 use crate::log::{self, Stopwatch};
 use crate::policy::published;
 use approving::Consultation;
 use cleaning::Rulebook;
-use event::{Body, Event, EventName, UNKNOWN_SESSION};
+use event::{Body, Event, EventName};
 use exceptions::Lapsed;
-use outcome::{Advice, Cleared, ErrorAdvice, Outcome, Refusal};
-use place::Installation;
-use requests::{Fault, Questions};
+use outcome::{Advice, Cleared, Outcome, Refusal};
+use place::{Installation, Lookout};
+use requests::{Fault, Means, Questions};
 
 /// The one gate of an installation.
 #[derive(Debug)]
@@ -53,6 +51,7 @@ pub struct Gate {
     rules: Rulebook,
     here: Installation,
     environment: fn(&'static str) -> Option<String>,
+    lookout: Lookout,
     sink: Sink,
     logs: bool,
 }
@@ -135,6 +134,7 @@ impl Gate {
             rules: Rulebook::default(),
             here,
             environment: variable,
+            lookout: Lookout::Always,
             sink,
             logs: false,
         }
@@ -145,6 +145,16 @@ impl Gate {
     #[must_use]
     pub fn logging(self) -> Self {
         Self { logs: true, ..self }
+    }
+
+    /// A gate of a program that stays: where its own files are, and what they are, it looks up once a
+    /// second; and it waits for others who write to the record until the deadline, as no watchdog does.
+    #[must_use]
+    pub fn standing(self) -> Self {
+        Self {
+            lookout: Lookout::sometimes(),
+            ..self
+        }
     }
 
     /// A gate to which no variable of the environment says anything: it judges the same everywhere.
@@ -251,6 +261,7 @@ impl Gate {
             mut decision,
             questions,
             mut trace,
+            key,
         } = self.judge(event, &mut clock);
         let mut sync = false;
         let obligations = obligations(&decision);
@@ -345,7 +356,7 @@ impl Gate {
             elapsed,
         };
         clock.lap("obligations");
-        let recorded = self.record(&judgement, sync);
+        let recorded = self.record(&judgement, key, sync);
         clock.lap("record");
         let decision = match recorded {
             Ok(()) => decision,
@@ -432,76 +443,15 @@ impl Gate {
         Ok(text.map(Replacement::Text))
     }
 
-    /// The key that placeholders depend on.
-    fn key(&self) -> Result<[u8; 32], Decision> {
+    /// The key of the installation, where something is recorded.
+    fn key(&self) -> Result<Option<Key>, Decision> {
         match self.sink {
-            Sink::Null => Ok([0; 32]),
-            Sink::State => Key::of(&self.here.state)
-                .map(|key| key.for_placeholders())
-                .map_err(|error| {
-                    let help = "a person runs `copilot-bridge doctor`";
-                    Decision::fault(FaultClass::AuditUnavailable, error.0, help)
-                }),
+            Sink::Null => Ok(None),
+            Sink::State => self.lookout.key(&self.here).map(Some).map_err(|error| {
+                let help = "a person runs `copilot-bridge doctor`";
+                Decision::fault(FaultClass::AuditUnavailable, error.0, help)
+            }),
         }
-    }
-
-    /// Remembers the workspace that a session starts in: it stays the session's, wherever the agent
-    /// goes.
-    fn keep_root(&self, event: &Event, questions: Option<&Questions<'_>>) -> io::Result<()> {
-        let (Body::Start { .. }, Sink::State) = (&event.body, self.sink) else {
-            return Ok(());
-        };
-        let session = event.agent.session.as_str();
-        match questions.and_then(|questions| questions.root.as_deref()) {
-            Some(root) if session != UNKNOWN_SESSION => {
-                Pins::new(&self.here.state).keep(session, root)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Remembers the files that this call may write: running one is then running an agent's own
-    /// code. Before the answer, because parallel calls are judged before either runs.
-    fn keep_written(
-        &self,
-        event: &Event,
-        decision: &Decision,
-        questions: Option<&Questions<'_>>,
-    ) -> io::Result<()> {
-        let (Some(questions), EventName::PreToolUse, Sink::State) =
-            (questions, event.name, &self.sink)
-        else {
-            return Ok(());
-        };
-        let Some(root) = questions.root.as_deref() else {
-            return Ok(());
-        };
-        if matches!(decision, Decision::Deny(_)) {
-            return Ok(());
-        }
-        let (mut written, mut taken) = (Vec::new(), Vec::new());
-        for request in &questions.requests {
-            let Resource::Path(path) = &request.resource else {
-                continue;
-            };
-            let writes = request.action == Action::Write && request.context.operation != "delete";
-            let list = if writes { &mut written } else { &mut taken };
-            if path.inside {
-                list.push(Path::new(&path.resolved));
-            }
-        }
-        let scripts = Scripts::new(&self.here.state, root);
-        // Where a folder goes, what an agent wrote in it goes along.
-        let is_shell = |request: &Request| request.action == Action::Shell;
-        let moves = !written.is_empty() && questions.requests.iter().any(is_shell);
-        if moves
-            && taken
-                .iter()
-                .any(|dir| dir.is_dir() && scripts.holds_below(dir))
-        {
-            scripts.note_below(written.iter().copied())?;
-        }
-        scripts.note(written)
     }
 
     /// Refuses what could not even be read, and records that.
@@ -524,7 +474,7 @@ impl Gate {
             consultation: &Consultation::default(),
             elapsed,
         };
-        match self.record(&told, false) {
+        match self.record(&told, None, false) {
             Ok(()) => Outcome::Deny(Refusal::fault(class, text, "")),
             Err(refusal) => Outcome::Deny(refusal),
         }
@@ -557,13 +507,20 @@ impl Gate {
             Ok(key) => key,
             Err(fault) => return Judged::fault(fault),
         };
-        let questions =
-            match requests::questions(event, engine.bundle(), &self.rules, &self.here, key) {
-                Ok(questions) => questions,
-                Err(Fault { class, text }) => {
-                    return Judged::fault(Decision::fault(class, text, ""));
-                }
-            };
+        let means = Means {
+            bundle: engine.bundle(),
+            rules: &self.rules,
+            here: &self.here,
+            lookout: &self.lookout,
+            // What nobody records is compared with nothing.
+            key: key.as_ref().map_or([0; 32], Key::for_placeholders),
+        };
+        let questions = match requests::questions(event, &means) {
+            Ok(questions) => questions,
+            Err(Fault { class, text }) => {
+                return Judged::fault(Decision::fault(class, text, ""));
+            }
+        };
         clock.lap("facts");
         let judgement = engine.decide(&questions.requests);
         let (judgement, lapsed) = match &questions.places {
@@ -593,6 +550,7 @@ impl Gate {
                 verdicts,
             }),
             questions: Some(questions),
+            key,
         }
     }
 
@@ -607,44 +565,6 @@ impl Gate {
             }
             decision => decision,
         }
-    }
-
-    fn advice(&self, event: &Event) -> Result<Advice, config::ConfigError> {
-        let Some(bundle) = self.bundle() else {
-            return Ok(Advice::default());
-        };
-        let effective = || config::effective(&bundle.settings, self.environment);
-        Ok(match &event.body {
-            Body::Start { .. } => Advice {
-                context: some_text(effective()?.project_context.value),
-                ..Advice::default()
-            },
-            Body::Prompt { .. } if event.name == EventName::UserPromptSubmitted => Advice {
-                context: some_text(effective()?.project_context.value),
-                ..Advice::default()
-            },
-            Body::End { reason } => {
-                let reason = if reason.is_empty() { "unknown" } else { reason };
-                Advice {
-                    summary: Some(format!("Session ended: {reason}")),
-                    ..Advice::default()
-                }
-            }
-            Body::Error {
-                message,
-                recoverable,
-                ..
-            } => Advice {
-                error: classify(
-                    bundle,
-                    message,
-                    *recoverable,
-                    effective()?.max_retries.value,
-                ),
-                ..Advice::default()
-            },
-            _ => Advice::default(),
-        })
     }
 
     /// Where the environment says that the record is.
@@ -665,7 +585,12 @@ impl Gate {
         }
     }
 
-    fn record(&self, told: &recording::Told<'_>, sync: bool) -> Result<(), Refusal> {
+    fn record(
+        &self,
+        told: &recording::Told<'_>,
+        key: Option<Key>,
+        sync: bool,
+    ) -> Result<(), Refusal> {
         if self.sink == Sink::Null {
             return Ok(());
         }
@@ -674,7 +599,14 @@ impl Gate {
             .questions
             .and_then(|questions| questions.root.as_deref());
         let other = self.other_dir(workspace);
-        let written = recording::append(&self.here.state, other.clone(), self.bundle(), told, sync);
+        let deadline = || Duration::from_millis(u64::from(self.limits().deadline_ms));
+        let desk = recording::Desk {
+            state: &self.here.state,
+            other: other.clone(),
+            key,
+            patience: self.lookout.stays().then(deadline),
+        };
+        let written = recording::append(desk, self.bundle(), told, sync);
         match written {
             Ok(()) => {
                 self.mirror(told, other);
@@ -732,6 +664,8 @@ struct Judged<'a> {
     decision: Decision,
     questions: Option<Questions<'a>>,
     trace: Option<Trace>,
+    /// The key of the installation, if it was needed already.
+    key: Option<Key>,
 }
 
 impl Judged<'_> {
@@ -740,6 +674,7 @@ impl Judged<'_> {
             decision,
             questions: None,
             trace: None,
+            key: None,
         }
     }
 }
@@ -750,27 +685,6 @@ fn obligations(decision: &Decision) -> Vec<Obligation> {
         Decision::Ask(pending) => pending.obligations().to_vec(),
         Decision::Deny(_) => Vec::new(),
     }
-}
-
-fn some_text(text: String) -> Option<String> {
-    (!text.trim().is_empty()).then_some(text)
-}
-
-/// The first rule of `bridge.toml` that fits (R-000-35, R-000-62).
-fn classify(bundle: &Bundle, message: &str, recoverable: bool, most: u32) -> Option<ErrorAdvice> {
-    let rule = bundle.settings.errors.iter().find(|rule| {
-        (recoverable || !rule.recoverable_only)
-            && rule
-                .pattern
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(&[Haystack::new(message)]) == Ok(true))
-    })?;
-    Some(ErrorAdvice {
-        class: rule.class.clone(),
-        handling: rule.handling,
-        retries: (rule.handling == Handling::Retry).then(|| rule.retries.min(most)),
-        notification: some_text(rule.notification.replace("{message}", message)),
-    })
 }
 
 fn variable(name: &'static str) -> Option<String> {

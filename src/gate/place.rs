@@ -1,9 +1,17 @@
 //! Where this installation keeps its things.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
+use crate::audit::AuditError;
+use crate::audit::key::Key;
 use crate::engine::containment::Places;
+use crate::facts::names::Names;
 use crate::facts::paths::Workspace;
+
+/// What a program that stays has seen of its surroundings counts for so long.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Where this installation keeps its things. Nothing here comes from an environment variable, but for
 /// [`Self::said_home`], which can only make a judgement stricter.
@@ -54,6 +62,86 @@ impl Installation {
             state: Some(text(&self.state)),
             binary: self.binary.as_deref().map(text),
             temp: vec![format!("/tmp/agent-{}", self.uid)],
+        }
+    }
+}
+
+/// What stands around a workspace at the moment.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    root: Option<PathBuf>,
+    seen: Instant,
+    /// The places that path patterns may name.
+    pub(super) places: Places,
+    /// What policies name and what it is; looked up with the first path.
+    pub(super) names: OnceLock<Names>,
+}
+
+/// Who looks at the surroundings: for each event, or once in a while.
+#[derive(Debug)]
+pub(super) enum Lookout {
+    /// For each event, as a hook does.
+    Always,
+    /// Once in a while, as a program that stays does; with what was seen last.
+    Sometimes(Mutex<Seen>),
+}
+
+/// What a program that stays has seen last.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    around: Option<Arc<Surroundings>>,
+    key: Option<(Instant, Key)>,
+}
+
+impl Lookout {
+    /// That of a program that stays.
+    pub(super) fn sometimes() -> Self {
+        Self::Sometimes(Mutex::default())
+    }
+
+    /// Whether the program stays.
+    pub(super) const fn stays(&self) -> bool {
+        matches!(self, Self::Sometimes(..))
+    }
+
+    /// What stands around that workspace.
+    pub(super) fn around(&self, here: &Installation, workspace: &Workspace) -> Arc<Surroundings> {
+        let look = || {
+            Arc::new(Surroundings {
+                root: workspace.root.clone(),
+                seen: Instant::now(),
+                places: here.places(workspace),
+                names: OnceLock::new(),
+            })
+        };
+        let Self::Sometimes(seen) = self else {
+            return look();
+        };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match &seen.around {
+            Some(known) if known.root == workspace.root && known.seen.elapsed() < PAUSE => {
+                Arc::clone(known)
+            }
+            _ => Arc::clone(seen.around.insert(look())),
+        }
+    }
+
+    /// The installation's key.
+    ///
+    /// # Errors
+    /// If it cannot be read or made.
+    pub(super) fn key(&self, here: &Installation) -> Result<Key, AuditError> {
+        let Self::Sometimes(seen) = self else {
+            return Key::of(&here.state);
+        };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match &seen.key {
+            Some((since, key)) if since.elapsed() < PAUSE => Ok(key.clone()),
+            _ => {
+                let key = Key::of(&here.state)?;
+                seen.key = Some((Instant::now(), key.clone()));
+                Ok(key)
+            }
         }
     }
 }

@@ -43,25 +43,41 @@ pub(super) struct Told<'a> {
     pub(super) elapsed: Duration,
 }
 
+/// A record, and who writes to it.
+pub(super) struct Desk<'a> {
+    pub(super) state: &'a Path,
+    /// Where the environment says that it is.
+    pub(super) other: AuditDirectory,
+    /// The installation's key, if it is known already.
+    pub(super) key: Option<Key>,
+    /// How long one waits for others who write.
+    pub(super) patience: Option<Duration>,
+}
+
 /// Writes the line.
 ///
 /// # Errors
 /// In words, if it is not in the record whole.
 pub(super) fn append(
-    state: &Path,
-    other: AuditDirectory,
+    desk: Desk<'_>,
     bundle: Option<&Bundle>,
     told: &Told<'_>,
     sync: bool,
 ) -> Result<(), String> {
     let settings = bundle.map(|bundle| &bundle.settings.audit);
     let settings = settings.cloned().unwrap_or_default();
-    let dir = match other {
+    let dir = match desk.other {
         AuditDirectory::Honoured(dir) => Some(dir),
         AuditDirectory::Unset | AuditDirectory::Ignored(_) => None,
     };
     let entry = entry(told, bundle);
-    Log::open(state, dir, settings)
+    desk.key
+        .map_or_else(|| Key::of(desk.state), Ok)
+        .and_then(|key| Log::open_with(key, desk.state, dir, settings))
+        .map(|log| match desk.patience {
+            Some(patience) => log.patient_for(patience),
+            None => log,
+        })
         .and_then(|log| log.append(&entry, sync))
         .map(|_| ())
         .map_err(|error| error.0)

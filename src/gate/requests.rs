@@ -8,12 +8,13 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use super::cleaning::{Cleaner, Found, Rulebook};
 use super::event::{Body, Event, EventName, ToolCall};
-use super::place::Installation;
+use super::place::{Installation, Lookout};
 use crate::engine::REQUEST_LIMIT;
 use crate::engine::action::Action;
 use crate::engine::bundle::Bundle;
@@ -60,17 +61,29 @@ pub(super) struct Questions<'a> {
     pub found: Found,
 }
 
+/// What an event is looked at with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) rules: &'a Rulebook,
+    pub(super) here: &'a Installation,
+    pub(super) lookout: &'a Lookout,
+    /// What placeholders depend on.
+    pub(super) key: [u8; 32],
+}
+
 /// The requests that an event is.
 ///
 /// # Errors
 /// If the working directory cannot be used, or the arguments are not what the tool takes.
-pub(super) fn questions<'a>(
-    event: &Event,
-    bundle: &Bundle,
-    rules: &'a Rulebook,
-    here: &Installation,
-    key: [u8; 32],
-) -> Result<Questions<'a>, Fault> {
+pub(super) fn questions<'a>(event: &Event, means: &Means<'a>) -> Result<Questions<'a>, Fault> {
+    let Means {
+        bundle,
+        rules,
+        here,
+        lookout,
+        key,
+    } = *means;
     let home = here.home.as_deref();
     let configured = bundle.settings.containment.workspace_root.as_deref();
     let cwd = event
@@ -91,7 +104,8 @@ pub(super) fn questions<'a>(
         } else {
             0
         });
-    let places = here.places(&workspace);
+    let around = lookout.around(here, &workspace);
+    let places = around.places.clone();
     let of_exceptions = (!bundle.settings.exceptions.is_empty()).then(|| places.clone());
     let entities = &bundle.settings.entities;
     let folder = workspace.root.as_deref().unwrap_or(&workspace.cwd);
@@ -122,7 +136,7 @@ pub(super) fn questions<'a>(
         agent: agent.clone(),
         places,
         workspace,
-        names: OnceCell::new(),
+        names: &around.names,
         mount: OnceCell::new(),
     };
     let cwd = asker.context.cwd.clone();
@@ -177,7 +191,7 @@ struct Asker<'a> {
     agent: Agent,
     context: Context,
     /// What policies name and what it is; looked up with the first path.
-    names: OnceCell<Names>,
+    names: &'a OnceLock<Names>,
     /// The mount that the workspace root lies on.
     mount: OnceCell<Option<u64>>,
 }

@@ -1,6 +1,7 @@
 //! A call's way through the gate, twice: before it happens, and with what came of it.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,11 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::blocked::Blocked;
 use super::chain::{Chain, fresh};
+use super::stdio::WORKERS;
 use crate::engine::bundle::Limits;
 use crate::engine::decision::{Effect, FaultClass, Obligation};
 use crate::engine::on_known_stack;
@@ -36,6 +39,9 @@ const CAPABILITIES: Capabilities = Capabilities {
     replaces_results: true,
     replaces_prompts: false,
 };
+
+/// So many are judged at once on the threads of [`super::stdio::runtime`]: one is always left.
+static SEATS: Semaphore = Semaphore::const_new(WORKERS - 1);
 
 /// Whoever knows the policies that are in force at the moment: they change while a server runs.
 pub trait Gates: fmt::Debug + Send + Sync {
@@ -212,13 +218,26 @@ impl Door {
         judged
     }
 
+    /// Here and now, which takes a fraction of a millisecond: waking another thread for it, and being
+    /// woken by it, would take as long again. Where too many do so already, files may be slow to come,
+    /// and the threads that serve everybody are not to wait for them.
     async fn judged(&self, event: Event, began: Instant) -> (Outcome, u32) {
+        match SEATS.try_acquire() {
+            Ok(_seat) => {
+                let judge = || {
+                    let gate = self.gates.current();
+                    let outcome = on_known_stack(|| gate.pass(&event, began.elapsed()));
+                    (outcome, gate.limits().depth)
+                };
+                catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| failed())
+            }
+            Err(_) => self.judged_elsewhere(event, began).await,
+        }
+    }
+
+    async fn judged_elsewhere(&self, event: Event, began: Instant) -> (Outcome, u32) {
         let gates = Arc::clone(&self.gates);
         let name = event.name;
-        let fault = |class, text: &str| {
-            let help = "a person runs `copilot-bridge doctor`";
-            (Outcome::Deny(Refusal::fault(class, text, help)), u32::MAX)
-        };
         let (found, gate) = tokio::sync::oneshot::channel();
         let work = tokio::task::spawn_blocking(move || {
             // Files are looked at there as well.
@@ -230,7 +249,7 @@ impl Door {
         });
         // The deadline is that of the policies, which may have to be read first.
         let Ok((gate, limits)) = gate.await else {
-            return fault(FaultClass::InternalError, "the gate failed");
+            return failed();
         };
         let Limits {
             deadline_ms, depth, ..
@@ -238,13 +257,23 @@ impl Door {
         let deadline = Duration::from_millis(u64::from(deadline_ms));
         match tokio::time::timeout(deadline, work).await {
             Ok(Ok(outcome)) => (outcome, depth),
-            Ok(Err(_)) => fault(FaultClass::InternalError, "the gate failed"),
+            Ok(Err(_)) => failed(),
             Err(_) => {
                 gate.note_superseded(name, began.elapsed());
                 fault(FaultClass::Deadline, "no decision within the deadline")
             }
         }
     }
+}
+
+fn failed() -> (Outcome, u32) {
+    fault(FaultClass::InternalError, "the gate failed")
+}
+
+/// A denial, however deep the chain is.
+fn fault(class: FaultClass, text: &str) -> (Outcome, u32) {
+    let help = "a person runs `copilot-bridge doctor`";
+    (Outcome::Deny(Refusal::fault(class, text, help)), u32::MAX)
 }
 
 /// What was kept out of the redaction: pictures and sounds are no text.

@@ -8,6 +8,9 @@ use rmcp::transport::io::stdio_pipes;
 
 use super::Bridge;
 
+/// The threads that serve everybody. One waits for files now and then, see the door.
+pub(super) const WORKERS: usize = 3;
+
 /// With less, each way through the gate would map a stack of its own.
 const STACK: usize = 8 << 20;
 /// What was started on the way may take so long to end.
@@ -70,13 +73,13 @@ async fn told_to_end() {
     std::future::pending().await
 }
 
-/// The runtime of every server: two threads are enough to wait for many.
+/// The runtime of every server: few threads are enough to wait for many.
 ///
 /// # Errors
 /// If the system gives no threads.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(WORKERS)
         .thread_stack_size(STACK)
         .enable_all()
         .build()

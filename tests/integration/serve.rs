@@ -448,25 +448,71 @@ fn policies_that_change_are_in_force_within_seconds() {
     assert!(server.metric("copilot_bridge_calls_total{decision=\"deny\"}") >= 2.0);
 }
 
-#[test]
-fn what_runs_is_finished_before_the_end() {
-    let stage = Stage::new();
+/// A server whose policies set that deadline, in milliseconds.
+fn with_deadline(stage: &Stage, deadline: u32) -> Server {
     let policies = stage.policies();
     fs::set_permissions(&policies, fs::Permissions::from_mode(0o700)).unwrap();
     let path = policies.join("bridge.toml");
     let text = fs::read_to_string(&path).unwrap();
-    let slow: String = text
+    let changed: String = text
         .lines()
         .map(|line| match line.starts_with("deadline_ms") {
-            true => "deadline_ms = 10000\n".to_owned(),
+            true => format!("deadline_ms = {deadline}\n"),
             false => format!("{line}\n"),
         })
         .collect();
-    assert_ne!(slow, text);
-    fs::write(&path, slow).unwrap();
-    let mut server = Server::with(&stage, |command| {
+    assert_ne!(changed, text);
+    fs::write(&path, changed).unwrap();
+    Server::with(stage, |command| {
         command.arg("--policies").arg(&policies);
+    })
+}
+
+#[test]
+fn a_record_that_somebody_holds_denies_in_time() {
+    let stage = Stage::new();
+    let server = with_deadline(&stage, 1_000);
+    assert_eq!(server.call(README, &read_me()).status, 200);
+    let lock = fs::File::open(stage.state().join("audit/lock")).unwrap();
+    lock.lock().unwrap();
+    let began = Instant::now();
+    // More than are judged on the threads that serve everybody: those are not to wait for one another.
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..12)
+            .map(|_| scope.spawn(|| server.call(README, &read_me())))
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        let alive = server.send("GET /healthz", &[("authorization", "")], "");
+        assert_eq!(alive.status, 200);
+        assert!(
+            asked.elapsed() < Duration::from_millis(500),
+            "it waits, too"
+        );
+        for call in calls {
+            let answer = call.join().unwrap();
+            let result = &answer.json()["result"];
+            assert_eq!(result["isError"], true, "{answer:?}");
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.starts_with("BLOCKED: "), "{text}");
+            assert!(!text.contains("read me"), "{text}");
+        }
     });
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        began.elapsed()
+    );
+    lock.unlock().unwrap();
+    let answer = server.call(README, &read_me());
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "read me\n");
+    assert_verified(&stage);
+}
+
+#[test]
+fn what_runs_is_finished_before_the_end() {
+    let stage = Stage::new();
+    let mut server = with_deadline(&stage, 10_000);
     assert_eq!(server.call(README, &read_me()).status, 200);
     // Whoever holds the record's lock holds the call.
     let lock = fs::File::open(stage.state().join("audit/lock")).unwrap();

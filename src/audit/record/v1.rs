@@ -450,8 +450,10 @@ fn reason(reason: &Reason, key: &Key) -> Value {
 /// A text, or its HMAC and length where it is long.
 fn text(value: &str, key: &Key) -> Value {
     let string = Value::String(value.to_owned());
-    // A control character takes six bytes there.
-    if value.len() > TEXT_LIMIT || string.to_string().len() > TEXT_LIMIT {
+    // A control character takes six bytes there, and the quotes two: few texts have to be counted.
+    let surely_fits = value.len() * 6 + 2 <= TEXT_LIMIT;
+    let fits = || value.len() <= TEXT_LIMIT && string.to_string().len() <= TEXT_LIMIT;
+    if !(surely_fits || fits()) {
         hidden(value, key)
     } else {
         string

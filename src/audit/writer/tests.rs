@@ -374,6 +374,7 @@ fn what_is_not_written_whole_is_taken_back() {
     let mut pen = Pen {
         file: &mut file,
         path: &path,
+        length: 6,
         key: &key,
         stamp: stamp(jiff::Timestamp::now()),
     };
