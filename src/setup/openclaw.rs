@@ -107,8 +107,8 @@ pub fn register(
     }
     let mut steps = Vec::new();
     if wish.parts.plugin {
-        for (name, text) in PLUGIN {
-            steps.push(plugin_step(&folder(&state).join(name), text, &manifest)?);
+        for (path, text) in plugin_files(&state) {
+            steps.push(plugin_step(&path, text, &manifest)?);
         }
     }
     steps.extend(settings_steps(
@@ -176,8 +176,7 @@ pub fn unregister(places: &Places, wish: &Wish, out: &mut dyn Write) -> Result<E
     }
     // A plugin that settings still name must stay: OpenClaw would start without its gate.
     if wish.parts.plugin && ending == Ending::Done {
-        for (name, _) in PLUGIN {
-            let path = folder(&state).join(name);
+        for (path, _) in plugin_files(&state) {
             let Some(entry) = manifest.find(&path) else {
                 continue;
             };
@@ -463,21 +462,41 @@ fn remarks(places: &Places, steps: &[Step]) -> Vec<String> {
         let ours = step.entry.as_ref()?.kind == Kind::Openclaw;
         Json5::parse(ours.then_some(step.after.as_deref())??).ok()
     });
-    let Some(settings) = settings else {
-        return notes;
-    };
+    let obstacles = settings.iter().flat_map(obstacles);
+    notes.extend(obstacles.map(|why| format!("warning: {why}")));
+    notes
+}
+
+/// Why OpenClaw would load no plugin of ours, whatever else its settings say.
+pub(super) fn obstacles(settings: &Json5) -> Vec<String> {
     let get = |path: &[&str]| settings.get(&keys(path));
+    let list = |path: &[&str]| match get(path) {
+        Some(Value::Array(items)) => Some(items.contains(&json!(ID))),
+        _ => None,
+    };
+    let mut found = Vec::new();
     if get(&["plugins", "enabled"]) == Some(Value::Bool(false)) {
-        notes.push("warning: `plugins.enabled` is false, so OpenClaw loads no gate".to_owned());
+        found.push("`plugins.enabled` is false, so OpenClaw loads no gate".to_owned());
     }
-    let denied = get(&["plugins", "deny"]);
-    let denied = denied.as_ref().and_then(Value::as_array);
-    if denied.is_some_and(|denied| denied.contains(&json!(ID))) {
-        notes.push(format!(
-            "warning: `plugins.deny` names `{ID}`, so OpenClaw loads no gate"
+    if list(&["plugins", "deny"]) == Some(true) {
+        found.push(format!(
+            "`plugins.deny` names `{ID}`, so OpenClaw loads no gate"
         ));
     }
-    notes
+    if list(&["plugins", "allow"]) == Some(false) {
+        found.push(format!(
+            "`plugins.allow` does not name `{ID}`, so OpenClaw loads no gate"
+        ));
+    }
+    found
+}
+
+/// The plugin's files, as this version writes them.
+pub(super) fn plugin_files(state: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    let folder = folder(state);
+    PLUGIN
+        .into_iter()
+        .map(move |(name, text)| (folder.join(name), text))
 }
 
 /// Settings hold secrets, and the lines around a change are nobody's business here.

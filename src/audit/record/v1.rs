@@ -7,18 +7,20 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use super::asked::{Asked, Hidden, Text, text};
 
 use crate::audit::key::Key;
 use crate::engine::decision::{Effect, FaultClass, Obligation, Reason};
 use crate::engine::redaction::Hit;
-use crate::engine::request::{Request, Resource, ToolFacts};
+use crate::engine::request::Request;
 
 /// No line is longer, its line feed included.
 pub const LINE_LIMIT: usize = 16 << 10;
 
-/// No text is longer as JSON; a longer one is replaced by its HMAC and length.
-const TEXT_LIMIT: usize = 512;
+/// Hardly any line is longer.
+const USUAL: usize = 2 << 10;
 
 /// No line has more reasons.
 const REASON_LIMIT: usize = 16;
@@ -222,31 +224,52 @@ struct Line<'a> {
     pid: u32,
     event: &'a str,
     dialect: &'a str,
-    session: Value,
-    call: Value,
-    agent: Value,
-    parent: Value,
+    session: Option<Text<'a>>,
+    call: Option<Text<'a>>,
+    agent: Option<Text<'a>>,
+    parent: Option<Text<'a>>,
     depth: u32,
-    entity: Value,
-    cwd: Value,
-    tool: Value,
-    args_hmac: Value,
-    args_redacted: Value,
-    requests: &'a [Value],
+    entity: Option<Text<'a>>,
+    cwd: Option<Text<'a>>,
+    tool: Option<Text<'a>>,
+    args_hmac: &'a Option<Hidden>,
+    args_redacted: &'a Value,
+    requests: &'a [Asked<'a>],
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     decision: Effect,
-    reasons: Vec<Value>,
+    reasons: Vec<Why<'a>>,
     would_decide: Effect,
     obligations: &'a [Obligation],
-    redactions: &'a [Value],
+    redactions: &'a [Taken<'a>],
     policy_digest: Option<&'a str>,
     engine_version: &'a str,
     latency_us: u64,
     error_class: Option<FaultClass>,
-    trace: Value,
-    detail: Value,
+    trace: Traced<'a>,
+    detail: &'a Value,
     prev: &'a str,
+}
+
+#[derive(Serialize)]
+struct Why<'a> {
+    id: Text<'a>,
+    file: Text<'a>,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Taken<'a> {
+    rule: &'a str,
+    pointer: Text<'a>,
+    fingerprint: &'a str,
+    count: u32,
+}
+
+#[derive(Serialize)]
+struct Traced<'a> {
+    traceparent: Option<Text<'a>>,
+    tracestate: Option<Text<'a>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -258,25 +281,27 @@ const fn is_false(flag: &bool) -> bool {
 #[must_use]
 pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
     let clean = entry.args_redacted.is_some();
-    let mut requests: Vec<Value> = entry
-        .requests
-        .iter()
-        .map(|one| request(one, clean, key))
-        .collect();
+    let requests = entry.requests.iter();
+    let mut requests: Vec<Asked<'_>> = requests.map(|one| Asked::of(one, clean, key)).collect();
+    let args_hmac = entry.args.map(|args| Hidden::of(&args.to_string(), key));
     let mut args_redacted = entry.args_redacted.map_or(Value::Null, |args| match args {
         // A patch is data, and nothing else.
-        Value::String(patch) => hidden(patch, key),
+        Value::String(patch) => Hidden::of(patch, key).into(),
         args => arguments(args, entry.data_keys, key),
     });
-    let mut redactions: Vec<Value> = entry
-        .redactions
-        .iter()
-        .map(|hit| redaction(hit, key))
+    let redactions = entry.redactions.iter();
+    let mut redactions: Vec<Taken<'_>> = redactions
+        .map(|hit| Taken {
+            rule: &hit.rule,
+            pointer: text(&hit.pointer, key),
+            fingerprint: &hit.fingerprint,
+            count: hit.count,
+        })
         .collect();
     let mut reasons = entry.reasons;
     let mut detail = bounded(&entry.detail, key);
     if let (Some(prompt), Value::Object(detail)) = (entry.prompt, &mut detail) {
-        detail.insert("prompt".to_owned(), hidden(prompt, key));
+        detail.insert("prompt".to_owned(), Hidden::of(prompt, key).into());
     }
     let mut truncated = false;
     if redactions.len() > REDACTION_LIMIT {
@@ -292,7 +317,7 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
         truncated = true;
     }
     loop {
-        let text = |value: Option<&str>| value.map_or(Value::Null, |value| text(value, key));
+        let text = bounding(key);
         let line = Line {
             v: 1,
             seq: stamp.seq,
@@ -305,22 +330,27 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
             pid: stamp.pid,
             event: entry.event,
             dialect: entry.dialect,
-            session: text(entry.session),
-            call: text(entry.call),
-            agent: text(entry.agent),
-            parent: text(entry.parent),
+            session: entry.session.map(text),
+            call: entry.call.map(text),
+            agent: entry.agent.map(text),
+            parent: entry.parent.map(text),
             depth: entry.depth,
-            entity: text(entry.entity),
-            cwd: text(entry.cwd),
-            tool: text(entry.tool),
-            args_hmac: entry
-                .args
-                .map_or(Value::Null, |args| hidden(&args.to_string(), key)),
-            args_redacted: args_redacted.clone(),
+            entity: entry.entity.map(text),
+            cwd: entry.cwd.map(text),
+            tool: entry.tool.map(text),
+            args_hmac: &args_hmac,
+            args_redacted: &args_redacted,
             requests: &requests,
             truncated,
             decision: entry.decision,
-            reasons: reasons.iter().map(|one| reason(one, key)).collect(),
+            reasons: reasons
+                .iter()
+                .map(|reason| Why {
+                    id: text(&reason.id),
+                    file: text(&reason.file),
+                    line: reason.line,
+                })
+                .collect(),
             would_decide: entry.would_decide,
             obligations: &entry.obligations,
             redactions: &redactions,
@@ -328,14 +358,19 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
             engine_version: env!("CARGO_PKG_VERSION"),
             latency_us: entry.latency_us,
             error_class: entry.error_class,
-            trace: json!({
-                "traceparent": text(entry.trace.map(|trace| trace.parent.as_str())),
-                "tracestate": text(entry.trace.and_then(|trace| trace.state.as_deref())),
-            }),
-            detail: detail.clone(),
+            trace: Traced {
+                traceparent: entry.trace.map(|trace| text(&trace.parent)),
+                tracestate: entry
+                    .trace
+                    .and_then(|trace| trace.state.as_deref())
+                    .map(text),
+            },
+            detail: &detail,
             prev: &stamp.prev,
         };
-        let mut bytes = serde_json::to_vec(&line).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(USUAL);
+        // Writing into memory does not fail, and nothing in a line does.
+        let _ = serde_json::to_writer(&mut bytes, &line);
         bytes.push(b'\n');
         if bytes.len() <= LINE_LIMIT {
             return bytes;
@@ -351,117 +386,9 @@ pub fn line(entry: &Entry<'_>, stamp: &Stamp, key: &Key) -> Vec<u8> {
     }
 }
 
-fn redaction(hit: &Hit, key: &Key) -> Value {
-    json!({
-        "rule": hit.rule,
-        "pointer": text(&hit.pointer, key),
-        "fingerprint": hit.fingerprint,
-        "count": hit.count,
-    })
-}
-
-/// One request. Command lines and addresses that were not cleaned are hidden.
-fn request(request: &Request, clean: bool, key: &Key) -> Value {
-    let spoken = |value: &str| match clean {
-        true => text(value, key),
-        false => hidden(value, key),
-    };
-    let resource = match &request.resource {
-        Resource::Path(path) => json!({
-            "type": "path",
-            "given": text(&path.given, key),
-            "resolved": text(&path.resolved, key),
-            "inside": path.inside,
-            "exists": path.exists,
-            "link": path.link,
-            "fault": text(&path.fault, key),
-            "labels": path.labels,
-        }),
-        Resource::Command(command) => json!({
-            "type": "command",
-            "text": spoken(&command.text),
-            "program": text(&command.program, key),
-            "arguments": command.arguments.len(),
-            "certain": command.certain,
-            "code": command.code,
-            "beside": command.beside,
-            "labels": command.labels,
-        }),
-        Resource::Url(url) => json!({"type": "url", "given": spoken(&url.given)}),
-        Resource::Tool(tool) => self::tool(tool, key),
-        Resource::Text(facts) => {
-            json!({"type": "text", "kind": facts.kind, "bytes": facts.bytes})
-        }
-    };
-    let context = &request.context;
-    let mut told = json!({
-        "action": request.action,
-        "resource": resource,
-        "context": {
-            "operation": context.operation,
-            "workspace": text(&context.workspace, key),
-            "depth_limit": context.depth_limit,
-            "interactive": context.interactive,
-            "can_replace_results": context.can_replace_results,
-            "patterns": context.patterns,
-            "can_replace_prompts": context.can_replace_prompts,
-            "secrets": context.secrets,
-            "health": context.health,
-            "placeholder": context.placeholder,
-            "phi": context.phi,
-        },
-    });
-    if !context.signals.is_empty()
-        && let Some(Value::Object(context)) = told.get_mut("context")
-    {
-        context.insert("signals".to_owned(), json!(request.context.signals));
-    }
-    told
-}
-
-/// A tool. What is said only of those that this program serves stands there only for those.
-fn tool(tool: &ToolFacts, key: &Key) -> Value {
-    let mut told = json!({
-        "type": "tool",
-        "server": text(&tool.server, key),
-        "name": text(&tool.name, key),
-        "known": tool.known,
-        "harmless": tool.harmless,
-    });
-    let served = [
-        ("tier", &tool.tier),
-        ("trust", &tool.trust),
-        ("access", &tool.access),
-        ("mode", &tool.mode),
-        ("description", &tool.description),
-    ];
-    if let Value::Object(told) = &mut told {
-        for (name, value) in served.into_iter().filter(|(_, value)| !value.is_empty()) {
-            told.insert(name.to_owned(), Value::String(value.clone()));
-        }
-    }
-    told
-}
-
-fn reason(reason: &Reason, key: &Key) -> Value {
-    json!({"id": text(&reason.id, key), "file": text(&reason.file, key), "line": reason.line})
-}
-
-/// A text, or its HMAC and length where it is long.
-fn text(value: &str, key: &Key) -> Value {
-    let string = Value::String(value.to_owned());
-    // A control character takes six bytes there, and the quotes two: few texts have to be counted.
-    let surely_fits = value.len() * 6 + 2 <= TEXT_LIMIT;
-    let fits = || value.len() <= TEXT_LIMIT && string.to_string().len() <= TEXT_LIMIT;
-    if !(surely_fits || fits()) {
-        hidden(value, key)
-    } else {
-        string
-    }
-}
-
-fn hidden(value: &str, key: &Key) -> Value {
-    json!({"hmac": key.hmac(value.as_bytes()), "len": value.len()})
+/// [`text`] with that key.
+fn bounding<'v>(key: &Key) -> impl Fn(&'v str) -> Text<'v> + Copy {
+    move |value| text(value, key)
 }
 
 /// Arguments with every text bounded, and data hidden.
@@ -473,7 +400,7 @@ fn arguments(value: &Value, data: &[String], key: &Key) -> Value {
             .map(|(name, value)| {
                 let hide = data.iter().any(|key| key == name);
                 let shown = match value {
-                    Value::String(text) if hide => hidden(text, key),
+                    Value::String(text) if hide => Hidden::of(text, key).into(),
                     value => arguments(value, data, key),
                 };
                 (name.clone(), shown)
@@ -486,7 +413,7 @@ fn arguments(value: &Value, data: &[String], key: &Key) -> Value {
 /// A detail with every text bounded.
 fn bounded(value: &Value, key: &Key) -> Value {
     match value {
-        Value::String(string) => text(string, key),
+        Value::String(string) => text(string, key).into(),
         Value::Array(all) => all.iter().map(|one| bounded(one, key)).collect(),
         Value::Object(fields) => fields
             .iter()
@@ -500,8 +427,9 @@ fn bounded(value: &Value, key: &Key) -> Value {
 mod tests {
     use super::*;
     use crate::engine::action::Action;
-    use crate::engine::request::{Agent, CommandFacts, Context, PathFacts};
+    use crate::engine::request::{Agent, CommandFacts, Context, PathFacts, Resource};
     use proptest::prelude::*;
+    use serde_json::json;
 
     const KEYS: [&str; 35] = [
         "v",

@@ -3,6 +3,7 @@
 mod bundles;
 mod foreign;
 mod installed;
+mod openclaw;
 mod road;
 mod upkeep;
 
@@ -64,6 +65,7 @@ pub fn examine(places: &Places, rooms: &dyn Rooms) -> Vec<Finding> {
     for hook in &installed {
         hook.check(places, deadline, &mut report);
     }
+    openclaw::look(places, &mut report);
     foreign::look(places, &installed, &mut report);
     upkeep::look(places, &installed, rooms, &mut report);
     for hook in &installed {

@@ -334,3 +334,64 @@ fn a_trial_leaves_nothing_behind() {
     assert_eq!(stage.all(), before);
     assert!(!Path::new("work").exists());
 }
+
+#[test]
+fn openclaw_without_its_plugin_is_found() {
+    use super::super::openclaw::{self, Parts};
+    const SETTINGS: &str = "home/.openclaw/openclaw.json";
+    let set_up = || {
+        let stage = installed(GOOD);
+        stage.write(SETTINGS, "{\n  // mine\n  agents: {},\n}\n");
+        let wish = openclaw::Wish {
+            config: Some(stage.path(SETTINGS)),
+            parts: Parts {
+                plugin: true,
+                mcp: true,
+            },
+            dry_run: false,
+        };
+        openclaw::register(&stage.places, &wish, &FakeRooms::new(), &mut Vec::new()).unwrap();
+        stage
+    };
+    let edited = |edit: &dyn Fn(&str) -> String| {
+        let stage = set_up();
+        let text = stage.read(SETTINGS);
+        let changed = edit(&text);
+        assert_ne!(changed, text);
+        stage.write(SETTINGS, &changed);
+        problems(&stage)
+    };
+    let stage = set_up();
+    assert_eq!(problems(&stage), []);
+    assert!(
+        findings(&stage, &FakeRooms::new())
+            .iter()
+            .any(|finding| finding.id == "openclaw")
+    );
+    let broken = [("openclaw-plugin", Level::Error)];
+    assert_eq!(
+        edited(&|text| text.replace("\"enabled\": true", "\"enabled\": false")),
+        broken
+    );
+    assert_eq!(
+        edited(&|text| text.replace("agents: {}", "agents: {}, x: 1")),
+        []
+    );
+    assert_eq!(
+        edited(&|text| text.replace("\"command\"", "\"other\"")),
+        [("openclaw-server", Level::Warning)]
+    );
+    assert_eq!(
+        edited(&|_| "{".to_owned()),
+        [("openclaw-settings", Level::Error)]
+    );
+    let plugin = "state/openclaw/copilot-bridge/bridge.js";
+    let plugin = stage
+        .places
+        .state(Scope::User)
+        .join(plugin.strip_prefix("state/").unwrap());
+    std::fs::write(&plugin, "// nothing\n").unwrap();
+    assert_eq!(problems(&stage), broken);
+    std::fs::remove_file(&plugin).unwrap();
+    assert_eq!(problems(&stage), broken);
+}
