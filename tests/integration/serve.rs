@@ -471,7 +471,7 @@ fn with_deadline(stage: &Stage, deadline: u32) -> Server {
 #[test]
 fn a_record_that_somebody_holds_denies_in_time() {
     let stage = Stage::new();
-    let server = with_deadline(&stage, 1_000);
+    let server = with_deadline(&stage, 1_500);
     assert_eq!(server.call(README, &read_me()).status, 200);
     let lock = fs::File::open(stage.state().join("audit/lock")).unwrap();
     lock.lock().unwrap();
