@@ -178,7 +178,18 @@ impl Bridge {
             }
             Err(unavailable) => {
                 let text = ContentBlock::text(unavailable.to_string());
-                return Ok(CallToolResult::error(vec![text]).into());
+                let result = CallToolResult::error(vec![text]);
+                let served = self.unknown(name);
+                let result = match door.admit(&caller, &served, &arguments).await {
+                    Ok(admitted) => {
+                        let took = Duration::ZERO;
+                        door.release(&caller, &admitted, &served, took, result)
+                            .await
+                    }
+                    // It is in the record; what helps is why nobody knows the tool.
+                    Err(_) => result,
+                };
+                return Ok(result.into());
             }
         };
         served.trace.clone_from(&chain.trace);
@@ -265,9 +276,17 @@ impl Bridge {
         };
         let mut found = None;
         for resources in &self.0.resources {
-            if let Some(served) = resources.served(&uri).await.map_err(internal)? {
-                found = Some((resources, served));
-                break;
+            match resources.served(&uri).await {
+                Ok(Some(served)) => {
+                    found = Some((resources, served));
+                    break;
+                }
+                Ok(None) => {}
+                Err(unavailable) => {
+                    let served = self.unknown("resources/read");
+                    let _ = door.admit(&caller, &served, &arguments).await;
+                    return Err(internal(unavailable));
+                }
             }
         }
         let Some((resources, mut served)) = found else {

@@ -274,6 +274,24 @@ fn pins_that_cannot_be_read_deny() {
 }
 
 #[test]
+fn a_call_of_a_server_that_cannot_be_started_is_recorded() {
+    let proxied = Proxied::new("", &json!([]), &json!({}));
+    let mut command = proxied.stage.command(&["mcp", "proxy", "--name", NAME]);
+    proxied.place(&mut command);
+    command.args(["--", "/gone/for/good"]);
+    let mut client = Client::start(command);
+    let result = client.call("notes__search", json!({"q": "x"}));
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(words(&result).contains("/gone/for/good"), "{result}");
+    let recorded = proxied.recorded();
+    let [line] = recorded.as_slice() else {
+        panic!("{recorded:?}");
+    };
+    assert_eq!(line["args_redacted"]["q"], "x");
+    assert_ne!(line["decision"], "allow");
+}
+
+#[test]
 fn nobody_accepts_without_a_terminal_or_below_an_agent() {
     let tools = json!([tool("search", "Searches notes.")]);
     let proxied = Proxied::new("", &tools, &json!({}));
