@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use scene::{Failure, SAMPLES, Scene, load_line, quantile};
 
 /// As in the program.
+#[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

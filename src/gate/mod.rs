@@ -619,11 +619,18 @@ impl Gate {
                 }
                 Ok(())
             }
-            Err(error) => Err(Refusal::fault(
-                FaultClass::AuditUnavailable,
-                error,
-                "a person makes room or corrects the state directory, then runs `copilot-bridge doctor`",
-            )),
+            Err(error) => {
+                let name = told.event.map(|event| event.name);
+                if let (true, Some(name)) = (self.lookout.stays(), name) {
+                    // A hook's watchdog does that for whoever waits too long.
+                    self.note_superseded(name, told.elapsed);
+                }
+                Err(Refusal::fault(
+                    FaultClass::AuditUnavailable,
+                    error,
+                    "a person makes room or corrects the state directory, then runs `copilot-bridge doctor`",
+                ))
+            }
         }
     }
 

@@ -506,6 +506,9 @@ fn a_record_that_somebody_holds_denies_in_time() {
     lock.unlock().unwrap();
     let answer = server.call(README, &read_me());
     assert_eq!(answer.json()["result"]["content"][0]["text"], "read me\n");
+    let record = stage.record();
+    let late = record.iter().filter(|line| line["kind"] == "superseded");
+    assert!(late.count() >= 12, "a denial is not in the record");
     assert_verified(&stage);
 }
 
