@@ -485,10 +485,7 @@ fn a_record_that_somebody_holds_denies_in_time() {
         let asked = Instant::now();
         let alive = server.send("GET /healthz", &[("authorization", "")], "");
         assert_eq!(alive.status, 200);
-        assert!(
-            asked.elapsed() < Duration::from_millis(500),
-            "it waits, too"
-        );
+        assert!(asked.elapsed() < Duration::from_secs(1), "it waits, too");
         for call in calls {
             let answer = call.join().unwrap();
             let result = &answer.json()["result"];
@@ -499,7 +496,7 @@ fn a_record_that_somebody_holds_denies_in_time() {
         }
     });
     assert!(
-        began.elapsed() < Duration::from_secs(6),
+        began.elapsed() < Duration::from_secs(10),
         "{:?}",
         began.elapsed()
     );
