@@ -507,6 +507,37 @@ mod tests {
     }
 
     #[test]
+    fn what_a_policy_asks_for_is_known() {
+        for (condition, asked, others) in [
+            (
+                "resource.inside && context has tool",
+                "inside tool",
+                "depth",
+            ),
+            ("context.tool == \"depth\"", "tool", "depth inside"),
+            (
+                "(if context.a then principal else resource).depth > 1",
+                "a depth",
+                "tool",
+            ),
+            ("principal in resource.above", "above", "principal resource"),
+            ("[context].contains({})", "tool inside depth", ""),
+        ] {
+            let text = format!("permit(principal, action, resource) when {{ {condition} }};");
+            let policy: cedar_policy::Policy = text.parse().unwrap();
+            let bytes = encode(policy.to_pst().unwrap().body()).unwrap();
+            let mut decoder = Decoder::default();
+            decoder.policy(&bytes, "x").unwrap();
+            for name in asked.split_whitespace() {
+                assert!(decoder.reads().has(name), "{condition}: {name}");
+            }
+            for name in others.split_whitespace() {
+                assert!(!decoder.reads().has(name), "{condition}: {name}");
+            }
+        }
+    }
+
+    #[test]
     fn garbage_is_no_policy() {
         let mut decoder = Decoder::default();
         assert!(decoder.policy(&[9, 9, 9, 9], "x").is_err());

@@ -12,6 +12,7 @@ use copilot_bridge::policy::load_sources;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
+use super::bundles::policy;
 use super::cases;
 use super::world::request;
 
@@ -24,6 +25,14 @@ static ENGINES: LazyLock<(Engine, Engine)> = LazyLock::new(|| {
     }
     assert_ne!(bundle, blind, "no policy asks for a label");
     (Engine::new(bundle), Engine::new(blind))
+});
+
+/// The shipped policies with one that looks at the context as a whole, so that Cedar is told everything.
+static SEEING: LazyLock<Engine> = LazyLock::new(|| {
+    let mut bundle = shipped();
+    let all = "forbid(principal, action, resource) when { context == {} };";
+    bundle.policies.push(policy("reads-everything", all));
+    Engine::new(bundle)
 });
 
 fn shipped() -> Bundle {
@@ -41,6 +50,18 @@ fn labels() -> Vec<String> {
 
 proptest! {
     #![proptest_config(cases(400))]
+
+    #[test]
+    fn what_no_policy_asks_for_changes_no_decision(request in request()) {
+        let requests = [request];
+        let (asked, all) = (ENGINES.0.decide(&requests), SEEING.decide(&requests));
+        prop_assert_eq!(asked.decision.effect(), all.decision.effect());
+        for ((_, asked), (_, all)) in asked.verdicts.iter().zip(&all.verdicts) {
+            let (asked, all) = (asked.as_ref().unwrap(), all.as_ref().unwrap());
+            prop_assert_eq!(&asked.held, &all.held);
+            prop_assert_eq!(&asked.deciding, &all.deciding);
+        }
+    }
 
     #[test]
     fn a_missing_label_changes_no_decision(
